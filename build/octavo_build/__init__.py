@@ -1,0 +1,1 @@
+"""The compiler: a pack's source folder in, an immutable artifact out."""

@@ -1,0 +1,81 @@
+"""Diagnostics of a build: coded, with file and line, kept in `report.json`.
+
+A finding never stops a build; `--strict` does when one is an error or a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+SEVERITIES = ("error", "warning", "note")
+
+CODES: dict[str, tuple[str, str]] = {
+    # code: (severity, what the author can do)
+    "yaml-invalid": ("error", "mend the YAML; the file is built without its metadata"),
+    "yaml-duplicate-key": ("warning", "keep one of the keys; the last one is used"),
+    "frontmatter-unclosed": ("warning", "close the frontmatter with a line ---; the file is read as all body"),
+    "frontmatter-not-mapping": ("warning", "write the frontmatter as key: value; the block is read as body"),
+    "frontmatter-missing": ("warning", "begin the file with frontmatter (title, type, tags)"),
+    "frontmatter-value": ("warning", "give the field a value of the expected kind; it is left out"),
+    "bom": ("warning", "save the file without a byte order mark; it is skipped"),
+    "crlf": ("warning", "save the file with LF line endings; the bytes are kept as they are"),
+    "encoding-invalid": ("error", "save the file as UTF-8; the bad bytes are shown as U+FFFD"),
+    "encoding-utf16": ("error", "save the file as UTF-8; it can be read but not searched"),
+    "control-character": ("warning", "remove the NUL characters; they are shown as U+FFFD"),
+    "no-content": ("warning", "write the file or remove it; nothing of it can be found"),
+    "id-duplicate": ("error", "give each file its own id; the later file gets one made from its path"),
+    "id-missing": ("note", "give the file an id that survives renames; one is made from its path"),
+    "path-collision": ("warning", "rename one of the files; the names are equal on some file systems"),
+    "symlink-escapes": ("error", "copy the file into the pack; links that leave it are not followed"),
+    "symlink-dangling": ("warning", "remove the link or restore its target"),
+    "symlink-directory": ("warning", "link files, not directories; linked directories are not walked"),
+    "file-unreadable": ("error", "make the file readable to the build"),
+    "file-not-regular": ("warning", "remove the socket, pipe or device from the pack"),
+    "file-too-large": ("error", "split the file; it can be neither searched nor read"),
+    "manifest-field": ("error", "mend the field in the manifest; a default is used"),
+    "manifest-path": ("warning", "mend the path in the manifest; nothing in the pack has it"),
+    "passage-oversized": ("note", "split the block; one fence, row or word of it is longer than a passage should be"),
+    "link-unresolved": ("warning", "mend the reference; no document of the pack has that name"),
+    "link-ambiguous": ("warning", "write the path or the id; several documents have that name"),
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """One diagnostic."""
+
+    path: str
+    """Of the file, relative to the pack's root; empty when it concerns the whole pack."""
+    line: int
+    """Counted from 1; 0 when no line can be named."""
+    code: str
+    message: str
+    """What was found and what was expected."""
+
+    def __post_init__(self) -> None:
+        if self.code not in CODES:
+            raise ValueError(f"unknown finding code {self.code!r}")
+
+    @property
+    def severity(self) -> str:
+        """`error`, `warning` or `note`."""
+        return CODES[self.code][0]
+
+    @property
+    def advice(self) -> str:
+        """What the pack's author can do, and what the build did meanwhile."""
+        return CODES[self.code][1]
+
+    def as_json(self) -> dict[str, Any]:
+        """The finding as `report.json` has it."""
+        return {**asdict(self), "severity": self.severity, "advice": self.advice}
+
+
+def count_by_severity(findings: Iterable[Finding]) -> dict[str, int]:
+    """Number of findings of each severity, all severities named."""
+    counts = dict.fromkeys(SEVERITIES, 0)
+    for finding in findings:
+        counts[finding.severity] += 1
+    return counts

@@ -1,0 +1,29 @@
+"""A pack as its adapter read it: documents, identity, and what is wrong with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from octavo_artifact.schema import Document
+from octavo_build.findings import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """The result of every source adapter; the rest of the compiler sees nothing else of the source."""
+
+    slug: str
+    name: str
+    type: str
+    version: str
+    description: str
+    entry_point: str | None
+    """Path of the document to read first."""
+    source_format: str
+    """Name of the adapter: `expertpack` or `docs`."""
+    metadata: dict[str, Any]
+    """The pack's manifest as written, scalars as strings; empty when it has none."""
+    documents: tuple[Document, ...]
+    """Sorted by path."""
+    findings: tuple[Finding, ...]

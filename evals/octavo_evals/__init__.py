@@ -1,0 +1,1 @@
+"""Offline evaluation against artifacts, through the same code that serves them."""

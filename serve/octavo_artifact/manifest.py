@@ -1,0 +1,220 @@
+"""The manifest: read it, trust it, and check that an artifact's files are those it names.
+
+Order of trust: a digest (from the pointer, the directory's name or the operator) vouches for the bytes of
+`manifest.json`; the manifest vouches for every other file by sha256 and size. Nothing else is believed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, cast
+
+from octavo_artifact.errors import ArtifactError
+from octavo_artifact.ids import DIGEST, SLUG, canonical_json, sha256_file, sha256_hex
+from octavo_artifact.layout import ENCODER_MODEL, ENCODER_SPEC, ENCODER_TOKENIZER, FORMAT, MANIFEST, POINTER
+from octavo_artifact.schema import EncoderSpec
+
+MAX_MANIFEST_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A file of the artifact as the manifest names it."""
+
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Where a fixed-width column of `vectors.lance` lies, so that a server can map it without Lance."""
+
+    file: str
+    dtype: str
+    """`float32` or `int32`, little endian."""
+    width: int
+    """Values a row."""
+    extents: tuple[tuple[int, int], ...]
+    """(byte offset, rows) of each contiguous run, in row order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """`manifest.json` of one artifact."""
+
+    digest: str
+    """sha256 of the manifest's bytes; not a field of the file."""
+    pack: dict[str, Any]
+    """slug, name, type, version, description, entry_point, source_format, metadata (as written)."""
+    encoder: EncoderSpec
+    parameters: dict[str, Any]
+    libraries: dict[str, str]
+    counts: dict[str, int]
+    columns: dict[str, Column]
+    """`passage` int32 [windows] and `vector` float32 [windows, dim]."""
+    tables: dict[str, str]
+    """Logical sha256 of each table: equal for equal rows, whatever codec wrote them."""
+    files: dict[str, FileEntry]
+
+    @property
+    def slug(self) -> str:
+        """Slug of the pack."""
+        return self.pack["slug"]
+
+
+def fingerprint(encoder: EncoderSpec) -> str:
+    """Identity of an encoder: sha256 of everything that decides a vector, its name left out."""
+    spec = asdict(encoder)
+    del spec["name"]
+    return sha256_hex(canonical_json(spec))
+
+
+def manifest_bytes(manifest: Manifest) -> bytes:
+    """The manifest as it stands in the artifact; `digest` is the sha256 of these bytes."""
+    fields = asdict(manifest)
+    del fields["digest"]
+    return canonical_json({"format": FORMAT, **fields})
+
+
+def parse_manifest(data: bytes) -> Manifest:
+    """Read a manifest; its digest is computed, whether it is the expected one is the caller's question.
+
+    Raises ArtifactError for another format version and for anything that does not parse.
+    """
+    try:
+        fields = cast(dict[str, Any], json.loads(data))
+        found = fields.pop("format")
+        if found != FORMAT:
+            raise ArtifactError(f"{MANIFEST}: format {found!r}, this Octavo reads format {FORMAT}")
+        return Manifest(
+            digest=sha256_hex(data),
+            encoder=EncoderSpec(**fields.pop("encoder")),
+            columns={
+                name: Column(**{**column, "extents": tuple((offset, rows) for offset, rows in column["extents"])})
+                for name, column in fields.pop("columns").items()
+            },
+            files={_inside(path): FileEntry(**entry) for path, entry in fields.pop("files").items()},
+            **fields,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ArtifactError(f"{MANIFEST}: not a manifest of format {FORMAT} ({type(error).__name__})") from error
+
+
+def read_manifest(artifact: Path) -> Manifest:
+    """The manifest of the artifact in `artifact`, whose directory must be named by its digest.
+
+    Raises ArtifactError naming `manifest.json` when it is missing, damaged or stands in the wrong directory.
+    """
+    path = artifact / MANIFEST
+    try:
+        if path.stat().st_size > MAX_MANIFEST_BYTES:
+            raise ArtifactError(f"{_label(artifact)}/{MANIFEST}: larger than {MAX_MANIFEST_BYTES} bytes")
+        data = path.read_bytes()
+    except OSError as error:
+        raise ArtifactError(f"{_label(artifact)}/{MANIFEST}: cannot be read ({error.strerror})") from error
+    digest = sha256_hex(data)
+    if digest != artifact.name:
+        raise ArtifactError(
+            f"{_label(artifact)}/{MANIFEST}: sha256 is {digest}, the directory is named {artifact.name}; "
+            "the manifest was changed, or the directory renamed"
+        )
+    return parse_manifest(data)
+
+
+def check_files(artifact: Path, manifest: Manifest) -> None:
+    """Compare every file with the manifest by size and sha256.
+
+    Raises ArtifactError naming the first file, in path order, that is missing, extra, of another kind or changed.
+    """
+    found = dict(_walk(artifact))
+    found.pop(MANIFEST, None)
+    label = _label(artifact)
+    for path in sorted(found.keys() | manifest.files.keys()):
+        entry = manifest.files.get(path)
+        if entry is None:
+            raise ArtifactError(f"{label}/{path}: not named by the manifest")
+        if path not in found:
+            raise ArtifactError(f"{label}/{path}: missing")
+        status = found[path]
+        if not stat.S_ISREG(status.st_mode):
+            raise ArtifactError(f"{label}/{path}: not a regular file")
+        if status.st_size != entry.size:
+            raise ArtifactError(f"{label}/{path}: {status.st_size} bytes, the manifest says {entry.size}")
+        try:
+            sha256 = sha256_file(artifact / path)
+        except OSError as error:
+            raise ArtifactError(f"{label}/{path}: cannot be read ({error.strerror})") from error
+        if sha256 != entry.sha256:
+            raise ArtifactError(f"{label}/{path}: sha256 is {sha256}, the manifest says {entry.sha256}")
+
+
+def read_pointer(pack: Path) -> str:
+    """The digest that `latest.json` of the pack directory names.
+
+    Raises ArtifactError when the pointer is missing or not a pointer.
+    """
+    path = pack / POINTER
+    try:
+        digest = json.loads(path.read_bytes())["digest"]
+    except OSError as error:
+        raise ArtifactError(f"{pack.name}/{POINTER}: cannot be read ({error.strerror})") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(f"{pack.name}/{POINTER}: not a pointer, expected a JSON object with a digest") from error
+    if not (isinstance(digest, str) and DIGEST.fullmatch(digest)):
+        raise ArtifactError(f"{pack.name}/{POINTER}: digest is not 64 hex digits")
+    return digest
+
+
+def read_encoder(directory: Path, expected: str) -> EncoderSpec:
+    """The encoder stored in `encoders/<fingerprint>/`, its files checked against its spec.
+
+    Raises ArtifactError naming the file when the encoder is missing, damaged or another one.
+    """
+    label = f"encoders/{expected}"
+    try:
+        spec = EncoderSpec(**json.loads((directory / ENCODER_SPEC).read_bytes()))
+        found = fingerprint(spec)
+        if found != expected:
+            raise ArtifactError(f"{label}/{ENCODER_SPEC}: fingerprint is {found}, expected {expected}")
+        for file, sha256 in ((ENCODER_MODEL, spec.model_sha256), (ENCODER_TOKENIZER, spec.tokenizer_sha256)):
+            if sha256_file(directory / file) != sha256:
+                raise ArtifactError(f"{label}/{file}: sha256 is not the {sha256} its spec names")
+    except OSError as error:
+        name = Path(str(error.filename)).name
+        raise ArtifactError(f"{label}/{name}: cannot be read ({error.strerror})") from error
+    except (ValueError, TypeError) as error:
+        raise ArtifactError(f"{label}/{ENCODER_SPEC}: not an encoder spec") from error
+    return spec
+
+
+def pack_directories(dist: Path) -> list[Path]:
+    """The pack directories of `dist`, sorted by slug: those that are named by a slug and hold a pointer."""
+    return sorted(
+        path for path in dist.iterdir() if SLUG.fullmatch(path.name) and path.is_dir() and (path / POINTER).exists()
+    )
+
+
+def _inside(path: str) -> str:
+    parts = PurePosixPath(path).parts
+    if not parts or path.startswith("/") or ".." in parts or str(PurePosixPath(path)) != path:
+        raise ArtifactError(f"{MANIFEST}: {path!r} is not a path inside the artifact")
+    return path
+
+
+def _label(artifact: Path) -> str:
+    """The artifact as messages name it: pack and digest, never a path of the host."""
+    return f"{artifact.parent.name}/{artifact.name[:12]}"
+
+
+def _walk(root: Path, prefix: str = "") -> Iterator[tuple[str, os.stat_result]]:
+    with os.scandir(root) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _walk(Path(entry.path), f"{prefix}{entry.name}/")
+            else:
+                yield prefix + entry.name, entry.stat(follow_symlinks=False)

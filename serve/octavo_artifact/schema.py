@@ -1,0 +1,135 @@
+"""The rows of an artifact as frozen data: documents, passages, windows, edges, nodes, resources, encoder.
+
+Field names are the column names of `layout`; `layout` says how they are stored, this module what they mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One source file of a pack."""
+
+    path: str
+    """Relative to the pack's root, `/` between parts, Unicode NFC."""
+    id: str
+    """As the author wrote it, else `{slug}/{path without its ending}`; unique in the pack."""
+    uri: str
+    title: str
+    description: str | None
+    type: str | None
+    tags: tuple[str, ...]
+    pack: str
+    """Slug of the (child) pack whose manifest governs the file."""
+    tier: str
+    """`always`, `searchable` or `on_demand` (ExpertPack context tiers)."""
+    strategy: str
+    """`standard`, `atomic` or `navigation`."""
+    scope: str
+    searchable: bool
+    """False for navigation and on-demand files: they can be read, never found."""
+    mime_type: str
+    frontmatter: str
+    """The author's metadata as a JSON object, scalars as written."""
+    raw: bytes
+    """The file, byte for byte."""
+    body_offset: int
+    """Byte offset in `raw` at which the body begins: after BOM and frontmatter blocks."""
+    file_sha256: str
+    body_sha256: str
+    """Of the body without leading newlines, as ExpertPack's `content_hash` is defined."""
+    verified_at: str | None
+    """ISO 8601 date or time, as written."""
+    verified_by: str | None
+    confidence: str | None
+    requires: tuple[str, ...]
+    related: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The unit of retrieval: an exact span of a document; a document's passages partition its body."""
+
+    document: int
+    """Row of the document."""
+    ordinal: int
+    """0 for the document's first passage."""
+    section: str
+    """Anchor of the heading the passage stands under, unique in its document; empty before any heading."""
+    heading_path: tuple[str, ...]
+    """Plain text of the headings above the passage, outermost first, its own last."""
+    start_line: int
+    end_line: int
+    """Lines of the raw file, counted from 1, both included."""
+    start_byte: int
+    end_byte: int
+    """Bytes of the raw file, half open: `raw[start_byte:end_byte]` is the passage."""
+    span_sha256: str
+    tokens: int
+    """Estimate: characters / 4, rounded up (ExpertPack's measure)."""
+    prefix: str
+    """Text shown before the span that is not part of it: the header rows of a table that was split."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A piece of a passage that fits the encoder."""
+
+    passage: int
+    ordinal: int
+    text: str
+    """What is embedded: title and heading path, a newline, the piece."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A directed relation between two nodes."""
+
+    source: str
+    target: str
+    kind: str
+    """`requires`, `related`, `link`, `wikilink`, ..."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A thing that edges join; a document unless `file` is None."""
+
+    id: str
+    title: str
+    type: str | None
+    file: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Something MCP lists and reads: a document's bytes, or bytes of its own."""
+
+    uri: str
+    name: str
+    title: str
+    description: str | None
+    mime_type: str
+    size: int
+    sha256: str
+    document: int | None
+    content: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderSpec:
+    """All that decides a vector. Its fingerprint, never its name, says whether two encoders are the same."""
+
+    name: str
+    """For people only; not part of the fingerprint."""
+    model_sha256: str
+    tokenizer_sha256: str
+    dimensions: int
+    max_tokens: int
+    """Longest input, special tokens included; longer ones would be cut silently by the tokenizer."""
+    pooling: str
+    """`mean` over the attention mask."""
+    normalize: bool
+    """Whether rows have unit length, so that a dot product is a cosine."""

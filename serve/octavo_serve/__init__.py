@@ -1,0 +1,1 @@
+"""The server: artifacts in, answers out. It never writes."""

@@ -1,0 +1,82 @@
+"""What a client may ask, checked: the one place where a stranger's values become ours.
+
+The models are both the validators and the source of the JSON Schemas that MCP and OpenAPI publish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from octavo_artifact.errors import RequestError
+
+MAX_QUERY = 2000
+MAX_RESULTS = 50
+
+PackSlug = Annotated[str | None, Field(description="Slug of the pack to ask; needed where several packs are served.")]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=False)
+
+
+class SearchRequest(_Request):
+    """Find passages that answer a query."""
+
+    query: Annotated[
+        str, Field(max_length=MAX_QUERY, description="A question or keywords, in plain words; no query syntax.")
+    ]
+    pack: PackSlug = None
+    max_results: Annotated[
+        int, Field(ge=1, le=MAX_RESULTS, description="How many passages to return at most.")
+    ] = 10
+    type: Annotated[str | None, Field(max_length=200, description="Only documents of this type.")] = None
+    tags: Annotated[
+        tuple[Annotated[str, Field(max_length=200)], ...],
+        Field(max_length=20, description="Only documents that carry all of these tags."),
+    ] = ()
+
+
+class ReadRequest(_Request):
+    """Read one document: give its id, its path, or the URI or fragment id of a search result."""
+
+    id: Annotated[
+        str | None,
+        Field(max_length=2000, description="The `id`, `uri`, `fragment_id` or `source_file` of a search result."),
+    ] = None
+    path: Annotated[str | None, Field(max_length=2000, description="Path of the file inside the pack.")] = None
+    pack: PackSlug = None
+    start_line: Annotated[
+        int, Field(ge=1, le=2**31 - 1, description="First line to return; lines count from 1 over the whole file.")
+    ] = 1
+
+
+class TopicsRequest(_Request):
+    """List what a pack knows about."""
+
+    pack: PackSlug = None
+    type: Annotated[str | None, Field(max_length=200, description="Only documents of this type.")] = None
+
+
+RequestT = TypeVar("RequestT", bound=_Request)
+
+
+def parse_request(model: type[RequestT], values: Mapping[str, Any], *, strict: bool) -> RequestT:
+    """Check `values` against `model`.
+
+    `strict` takes JSON types as they are (MCP); without it numbers may be spelled as strings (query strings).
+    Raises RequestError naming the first bad field and what is allowed; the value itself is not repeated.
+    """
+    try:
+        if strict:
+            # JSON has no tuples: strict mode is for scalars, arrays are still taken.
+            return model.model_validate({k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}, strict=True)
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or "request"
+        known = ", ".join(model.model_fields)
+        message = first["msg"] if first["type"] != "extra_forbidden" else f"unknown; known are {known}"
+        raise RequestError(field, message) from error

@@ -1,0 +1,131 @@
+"""What a client gets: the same objects over HTTP, MCP and the shell.
+
+They are plain dictionaries, typed: made once, serialised as they are. Their JSON Schemas are MCP's output schemas.
+"""
+
+from __future__ import annotations
+
+from pydantic import ConfigDict
+from typing_extensions import TypedDict
+
+_CONFIG = ConfigDict(use_attribute_docstrings=True, extra="forbid")
+
+
+class Hit(TypedDict):
+    """A passage that was found, with where it stands."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # pydantic's documented hook; TypedDict allows only annotations
+
+    text: str
+    """The passage as written; a part of a split table begins with `added_text`."""
+    added_text: str
+    """Leading part of `text` that is repeated from above and not in the span; mostly empty."""
+    score: float
+    """Fused relevance from 0 to 1, comparable within one answer only."""
+    source_file: str
+    id: str
+    uri: str
+    fragment_id: str
+    """Names this passage and its exact text; `ep_read` takes it."""
+    title: str
+    heading_path: list[str]
+    type: str | None
+    tags: list[str]
+    line_range: list[int]
+    """First and last line in the file, counted from 1, both included."""
+    byte_range: list[int]
+    """Start and end byte in the file, end excluded."""
+    span_sha256: str
+    """Of exactly these bytes of the file."""
+    content_hash: str
+    """`sha256:` and the hash of the whole document's body."""
+    verified_at: str | None
+    verified_by: str | None
+    requires_expanded: bool
+    graph_expanded: bool
+    digest: str
+    """Release that answered."""
+
+
+class SearchResult(TypedDict):
+    """Passages for a query, best first."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Hit
+
+    query: str
+    pack: str
+    digest: str
+    """Release of the pack that answered: sha256 of its manifest."""
+    degraded: bool
+    """True when meaning could not be compared and only words were matched."""
+    refused: bool
+    reason: str | None
+    """Why nothing is returned: `empty_query`, `no_relevant_passage`."""
+    results: list[Hit]
+
+
+class ReadResult(TypedDict):
+    """One document, or the lines of it that fit an answer."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Hit
+
+    pack: str
+    digest: str
+    path: str
+    id: str
+    uri: str
+    title: str
+    description: str | None
+    type: str | None
+    tags: list[str]
+    content: str
+    """The lines `line_range` of the file, frontmatter included when it begins at line 1."""
+    line_range: list[int]
+    total_lines: int
+    truncated: bool
+    """True when lines follow; ask again with `start_line` = last line + 1."""
+    content_hash: str
+    file_sha256: str
+    verified_at: str | None
+    verified_by: str | None
+    confidence: str | None
+    retrieval_strategy: str
+    requires: list[str]
+    related: list[str]
+
+
+class Topic(TypedDict):
+    """A document of the pack."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Hit
+
+    id: str
+    path: str
+    title: str
+    description: str | None
+    retrieval_strategy: str
+
+
+class PackSummary(TypedDict):
+    """What a pack says of itself."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Hit
+
+    slug: str
+    name: str
+    type: str
+    version: str
+    description: str
+    entry_point: str | None
+    documents: int
+    passages: int
+
+
+class TopicsResult(TypedDict):
+    """The documents of a pack by type."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Hit
+
+    pack: PackSummary
+    digest: str
+    topics: dict[str, list[Topic]]
