@@ -1,0 +1,179 @@
+"""YAML metadata: a file's bytes in, its metadata, its body's offset and what is wrong out.
+
+Scalars stay as the author wrote them (`1.10`, `no`, `12:30`, `0123`): only what a field means decides what a
+value becomes, and that is the adapters' business. An empty or `null` scalar is None.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from octavo_build.findings import Finding
+
+BOM = codecs.BOM_UTF8
+MAX_NODES = 20_000
+MAX_DEPTH = 40
+"""Bounds on one YAML block: aliases of aliases would otherwise grow without end (the "billion laughs")."""
+
+_LINE_END = rb"(?:\r\n|\r|\n|\Z)"
+_OPENING = re.compile(rb"---[ \t]*" + rb"(?:\r\n|\r|\n)")
+_CLOSING = re.compile(rb"(?:^|(?<=[\r\n]))(?:---|\.\.\.)[ \t]*" + _LINE_END)
+_BETWEEN = re.compile(rb"(?:\s+|<!--.*?-->)*", re.DOTALL)
+_KEY = re.compile(rb"^[^\s#\-*>|`\[{\"'][^:\n\r]*:(?:[ \t\r\n]|\Z)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Frontmatter:
+    """What stands before a file's body."""
+
+    metadata: dict[str, Any]
+    """Strings, None, lists and dicts of them."""
+    body_offset: int
+    """Byte at which the body begins."""
+    findings: tuple[Finding, ...]
+    lines: dict[str, int] = field(default_factory=dict[str, int])
+    """Line of each top-level key, counted from 1."""
+
+
+class YamlProblem(Exception):
+    """A YAML text that cannot be used, and the line (from 0) where that shows."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+def read_frontmatter(path: str, raw: bytes, *, second_block: bool = False) -> Frontmatter:
+    """Read the frontmatter of a file.
+
+    With `second_block`, a YAML mapping between `---` lines that follows the first block (comments and blank lines
+    aside) belongs to the metadata too, as ExpertPack files have it for their sources; the first block wins.
+    """
+    start = len(BOM) if raw.startswith(BOM) else 0
+    block = _block(raw, start)
+    if block is None:
+        unclosed = _OPENING.match(raw, start) is not None and _KEY.search(raw[start:].split(b"\n\n", 1)[0]) is not None
+        message = "a line --- opens the file and no second one closes it"
+        return Frontmatter({}, start, (Finding(path, 1, "frontmatter-unclosed", message),) if unclosed else ())
+    first = _read_block(path, raw, *block)
+    if not second_block or first.body_offset == start:
+        return first
+    gap = _BETWEEN.match(raw, first.body_offset)
+    block = _block(raw, gap.end() if gap else first.body_offset)
+    if block is None or not _KEY.match(raw, block[0]):
+        return first
+    second = _read_block(path, raw, *block)
+    if second.findings or second.body_offset != block[2]:
+        return Frontmatter(first.metadata, first.body_offset, first.findings + second.findings, first.lines)
+    both = sorted(first.metadata.keys() & second.metadata.keys())
+    repeated = tuple(
+        Finding(path, second.lines[key], "yaml-duplicate-key", f"{key!r} stands in both frontmatter blocks")
+        for key in both
+    )
+    return Frontmatter(
+        second.metadata | first.metadata, second.body_offset, first.findings + repeated, second.lines | first.lines
+    )
+
+
+def read_yaml(path: str, raw: bytes) -> Frontmatter:
+    """Read a whole file of YAML (a manifest), which must be a mapping; problems become findings."""
+    start = len(BOM) if raw.startswith(BOM) else 0
+    return _read_block(path, raw, start, len(raw), len(raw))
+
+
+def parse_yaml(text: str) -> tuple[Any, dict[str, int], list[tuple[int, str]]]:
+    """Parse one YAML document with scalars as written.
+
+    Returns the value, the line (from 0) of each top-level key, and repeated keys as (line, key).
+    Raises YamlProblem for what is not YAML or exceeds MAX_NODES or MAX_DEPTH.
+    """
+    try:
+        node = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise YamlProblem(mark.line if mark else 0, " ".join(filter(None, (error.context, error.problem)))) from error
+    except yaml.YAMLError as error:
+        raise YamlProblem(0, "a character that YAML does not allow") from error
+    except RecursionError as error:
+        raise YamlProblem(0, f"nested deeper than {MAX_DEPTH} levels") from error
+    reader = _Reader()
+    value = None if node is None else reader.value(node, 0)
+    lines = {}
+    if isinstance(node, yaml.MappingNode):
+        lines = {str(key.value): key.start_mark.line for key, _ in node.value}
+    return value, lines, reader.repeated
+
+
+class _Reader:
+    """Turns composed nodes into plain values, counting them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.repeated: list[tuple[int, str]] = []
+
+    def value(self, node: yaml.Node, depth: int) -> Any:
+        self.count += 1
+        line = node.start_mark.line if node.start_mark else 0
+        if depth > MAX_DEPTH:
+            raise YamlProblem(line, f"nested deeper than {MAX_DEPTH} levels")
+        if self.count > MAX_NODES:
+            raise YamlProblem(line, f"more than {MAX_NODES} values")
+        if isinstance(node, yaml.ScalarNode):
+            return None if node.tag == "tag:yaml.org,2002:null" else str(node.value)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, depth + 1) for item in node.value]
+        return dict(self._items(node, depth))
+
+    def _items(self, node: yaml.Node, depth: int) -> Iterator[tuple[str, Any]]:
+        seen: set[str] = set()
+        for key, item in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise YamlProblem(key.start_mark.line if key.start_mark else 0, "a key that is a list or a mapping")
+            name = str(key.value)
+            if name in seen:
+                self.repeated.append((key.start_mark.line if key.start_mark else 0, name))
+            seen.add(name)
+            yield name, self.value(item, depth + 1)
+
+
+def _block(raw: bytes, start: int) -> tuple[int, int, int] | None:
+    """Start and end of the YAML between the fences at `start`, and the offset after the closing fence."""
+    opening = _OPENING.match(raw, start)
+    if opening is None:
+        return None
+    closing = _CLOSING.search(raw, opening.end())
+    return (opening.end(), closing.start(), closing.end()) if closing else None
+
+
+def _read_block(path: str, raw: bytes, start: int, end: int, after: int) -> Frontmatter:
+    block = raw[start:end]
+    first_line = 1 + len(re.findall(rb"\r\n|\r|\n", raw[:start]))
+    opening = len(BOM) if raw.startswith(BOM) else 0
+    # YAML knows more line ends than we count (NEL, LS, PS): none of them may move a line number.
+    text = re.sub(r"\r\n?", "\n", block.decode("utf-8", "replace"))
+    try:
+        value, lines, repeated = parse_yaml(text)
+    except YamlProblem as problem:
+        if _KEY.search(block) is None:
+            return _not_metadata(path, first_line, opening)
+        finding = Finding(path, first_line + problem.line, "yaml-invalid", str(problem))
+        return Frontmatter({}, after, (finding,))
+    if value is None:
+        return Frontmatter({}, after, ())
+    if not isinstance(value, dict):
+        return _not_metadata(path, first_line, opening)
+    findings = tuple(
+        Finding(path, first_line + line, "yaml-duplicate-key", f"{key!r} stands twice") for line, key in repeated
+    )
+    return Frontmatter(value, after, findings, {key: first_line + line for key, line in lines.items()})
+
+
+def _not_metadata(path: str, line: int, body_offset: int) -> Frontmatter:
+    message = "the text between the lines --- is not metadata (key: value)"
+    return Frontmatter({}, body_offset, (Finding(path, line, "frontmatter-not-mapping", message),))

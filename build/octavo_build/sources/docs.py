@@ -1,0 +1,54 @@
+"""Any folder of Markdown as a pack.
+
+An optional `pack.yaml` names it (slug, name, version, description); otherwise the folder does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from octavo_build.findings import Finding
+from octavo_build.frontmatter import read_yaml
+from octavo_build.pack import Pack
+from octavo_build.sources.documents import read_document, with_unique_ids
+from octavo_build.sources.files import read_files
+from octavo_build.sources.identity import Identity, pack_slug
+
+MANIFEST = "pack.yaml"
+
+
+def read(root: Path) -> Pack:
+    """Read the folder `root`; every Markdown file under it becomes a document."""
+    metadata, findings = _manifest(root)
+    identity = Identity(MANIFEST, metadata, findings)
+    slug = pack_slug(identity, root)
+    files, walked = read_files(root)
+    findings += walked
+    documents = []
+    for file in files:
+        document, _, found = read_document(file, slug, second_block=False, needs_frontmatter=False)
+        documents.append(document)
+        findings += found
+    unique, duplicates = with_unique_ids(slug, documents)
+    entry = next((d.path for name in ("index.md", "README.md") for d in unique if d.path == name), None)
+    return Pack(
+        slug=slug,
+        name=identity.text("name") or root.resolve().name,
+        type=identity.text("type") or "docs",
+        version=identity.text("version") or "0",
+        description=identity.text("description") or "",
+        entry_point=entry,
+        source_format="docs",
+        metadata=metadata,
+        documents=unique,
+        findings=tuple(sorted(findings + duplicates)),
+    )
+
+
+def _manifest(root: Path) -> tuple[dict[str, Any], list[Finding]]:
+    file = root / MANIFEST
+    if not file.is_file():
+        return {}, []
+    front = read_yaml(MANIFEST, file.read_bytes())
+    return front.metadata, list(front.findings)

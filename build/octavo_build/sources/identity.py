@@ -1,0 +1,55 @@
+"""What a pack's manifest says of the pack, checked field by field; a bad field costs only itself."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from octavo_artifact.ids import SLUG
+from octavo_build.findings import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Typed access to a manifest; findings are appended to the list it was given."""
+
+    file: str
+    metadata: dict[str, Any]
+    findings: list[Finding]
+
+    def text(self, key: str, *, required: bool = False) -> str | None:
+        """The field as text, or None with a finding when it is missing though required, or of another kind."""
+        value = self.metadata.get(key)
+        if isinstance(value, str) and value.strip():
+            return value.strip()
+        if value is not None and not isinstance(value, str):
+            self.refuse(key, "expected one value")
+        elif required:
+            self.refuse(key, "missing")
+        return None
+
+    def refuse(self, key: str, message: str) -> None:
+        """Record that a field cannot be used."""
+        self.findings.append(Finding(self.file, 0, "manifest-field", f"{key}: {message}"))
+
+
+def pack_slug(identity: Identity, root: Path, *, required: bool = False) -> str:
+    """The pack's slug: from its manifest, else made from the folder's name.
+
+    Slugs are ASCII (`[a-z0-9]+(-[a-z0-9]+)*`): they name folders, URIs and endpoints.
+    """
+    written = identity.text("slug", required=required)
+    if written and SLUG.fullmatch(written):
+        return written
+    made = _ascii_slug(written or root.resolve().name)
+    if written:
+        identity.refuse("slug", f"{written!r} is not of the form a-b-c (a-z, 0-9 and hyphens); {made!r} is used")
+    return made
+
+
+def _ascii_slug(text: str) -> str:
+    folded = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", folded).strip("-") or "pack"

@@ -1,0 +1,95 @@
+"""Documents, passages and the rest as Parquet: equal rows give equal bytes.
+
+The tables are the compiler's own intermediate results too: each stage reads the tables of the stage before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from octavo_artifact.layout import DOCUMENTS, EDGES, NODES, PASSAGES, RESOURCES, Table
+from octavo_artifact.schema import Document, Edge, Node, Passage, Resource
+
+Row = TypeVar("Row", Document, Passage, Edge, Node, Resource)
+
+_TABLE_OF: dict[type[Any], Table] = {
+    Document: DOCUMENTS,
+    Passage: PASSAGES,
+    Edge: EDGES,
+    Node: NODES,
+    Resource: RESOURCES,
+}
+
+GROUP_BYTES = 2**20
+"""Bytes of document a row group holds at least: reading one document decompresses about this much."""
+HASH_BATCH = 65_536
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """The Arrow schema of a table of the format."""
+    return pa.schema([_field(name, spelled) for name, spelled in table.columns.items()])
+
+
+def _field(name: str, spelled: str) -> pa.Field:
+    kind = spelled.rstrip("?[]")
+    arrow = {"string": pa.string(), "bool": pa.bool_(), "binary": pa.binary(), "int32": pa.int32(), "int64": pa.int64()}
+    if spelled.endswith("[]"):
+        return pa.field(name, pa.list_(pa.field("element", arrow[kind], nullable=False)), nullable=False)
+    return pa.field(name, arrow[kind], nullable=spelled.endswith("?"))
+
+
+def write_table(path: Path, kind: type[Row], rows: Sequence[Row]) -> None:
+    """Write rows as Parquet (zstd). Documents get row groups of about GROUP_BYTES of source, so that one can be read
+    without the others.
+    """
+    schema = arrow_schema(_TABLE_OF[kind])
+    columns = [pa.array([getattr(row, name) for row in rows], schema.field(name).type) for name in schema.names]
+    table = pa.Table.from_arrays(columns, schema=schema)
+    with pq.ParquetWriter(path, schema, compression="zstd", store_schema=False) as writer:
+        for start, stop in _groups(rows):
+            writer.write_table(table.slice(start, stop - start), row_group_size=max(1, stop - start))
+
+
+def _groups(rows: Sequence[Any]) -> Iterable[tuple[int, int]]:
+    start = size = 0
+    for row, item in enumerate(rows):
+        size += len(item.raw) if isinstance(item, Document) else 256
+        if size >= GROUP_BYTES:
+            yield start, row + 1
+            start, size = row + 1, 0
+    if start < len(rows) or not rows:
+        yield start, len(rows)
+
+
+def read_table(path: Path, kind: type[Row]) -> list[Row]:
+    """The rows of a table as objects."""
+    table = pq.read_table(path)
+    names = [field.name for field in fields(kind)]
+    columns = [
+        (tuple(value) for value in column) if pa.types.is_list(table.schema.field(name).type) else column
+        for name in names
+        for column in (table.column(name).to_pylist(),)
+    ]
+    return [kind(*values) for values in zip(*columns, strict=True)]
+
+
+def logical_hash(path: Path, table: Table) -> str:
+    """sha256 over a table's rows as uncompressed Arrow IPC in fixed batches, columns and rows in a set order.
+
+    Equal for equal rows whatever codec, row groups or writer made the file.
+    """
+    schema = arrow_schema(table)
+    names = sorted(schema.names)
+    rows = pq.read_table(path).select(schema.names).cast(schema)
+    rows = rows.sort_by([(name, "ascending") for name in table.key]).select(names).combine_chunks()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema.remove_metadata()) as stream:
+        stream.write_table(rows, max_chunksize=HASH_BATCH)
+    return hashlib.sha256(sink.getvalue()).hexdigest()
