@@ -94,10 +94,7 @@ def parse_manifest(data: bytes) -> Manifest:
         return Manifest(
             digest=sha256_hex(data),
             encoder=EncoderSpec(**fields.pop("encoder")),
-            columns={
-                name: Column(**{**column, "extents": tuple((offset, rows) for offset, rows in column["extents"])})
-                for name, column in fields.pop("columns").items()
-            },
+            columns={name: _column(column) for name, column in fields.pop("columns").items()},
             files={_inside(path): FileEntry(**entry) for path, entry in fields.pop("files").items()},
             **fields,
         )
@@ -197,6 +194,11 @@ def pack_directories(dist: Path) -> list[Path]:
     return sorted(
         path for path in dist.iterdir() if SLUG.fullmatch(path.name) and path.is_dir() and (path / POINTER).exists()
     )
+
+
+def _column(fields: dict[str, Any]) -> Column:
+    extents = tuple((offset, rows) for offset, rows in fields.pop("extents"))
+    return Column(**fields, extents=extents)
 
 
 def _inside(path: str) -> str:

@@ -29,9 +29,7 @@ class SearchRequest(_Request):
         str, Field(max_length=MAX_QUERY, description="A question or keywords, in plain words; no query syntax.")
     ]
     pack: PackSlug = None
-    max_results: Annotated[
-        int, Field(ge=1, le=MAX_RESULTS, description="How many passages to return at most.")
-    ] = 10
+    max_results: Annotated[int, Field(ge=1, le=MAX_RESULTS, description="How many passages to return at most.")] = 10
     type: Annotated[str | None, Field(max_length=200, description="Only documents of this type.")] = None
     tags: Annotated[
         tuple[Annotated[str, Field(max_length=200)], ...],
@@ -72,7 +70,9 @@ def parse_request(model: type[RequestT], values: Mapping[str, Any], *, strict: b
     try:
         if strict:
             # JSON has no tuples: strict mode is for scalars, arrays are still taken.
-            return model.model_validate({k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}, strict=True)
+            return model.model_validate(
+                {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}, strict=True
+            )
         return model.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]

@@ -1,0 +1,126 @@
+"""The packs a server serves: opened, checked, and refused one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from octavo_artifact.errors import ArtifactError, ConfigError, NotFoundError, RequestError
+from octavo_artifact.layout import ENCODERS, LEXICAL, MANIFEST
+from octavo_artifact.manifest import (
+    Manifest,
+    check_files,
+    fingerprint,
+    pack_directories,
+    read_manifest,
+    read_pointer,
+)
+from octavo_artifact.schema import Resource
+from octavo_serve import reading
+from octavo_serve.encoder import Encoder
+from octavo_serve.lexical import LexicalIndex
+from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest
+from octavo_serve.results import ReadResult, SearchResult, TopicsResult
+from octavo_serve.search import Index, search
+from octavo_serve.tables import Tables
+from octavo_serve.vectors import VectorIndex
+
+
+class OpenPack:
+    """One release of a pack, checked against its manifest and ready to answer. Safe to call from several threads."""
+
+    def __init__(self, artifact: Path, encoder: Encoder, manifest: Manifest) -> None:
+        """Open the parts of a checked artifact. Raises ArtifactError naming the part that does not open."""
+        self.manifest = manifest
+        self.slug = manifest.slug
+        self.digest = manifest.digest
+        self._tables = Tables(artifact)
+        self._index = Index(
+            slug=manifest.slug,
+            digest=manifest.digest,
+            lexical=LexicalIndex(artifact / LEXICAL, f"{manifest.slug}/{manifest.digest[:12]}/{LEXICAL}"),
+            vectors=VectorIndex(artifact, manifest),
+            encoder=encoder,
+            tables=self._tables,
+        )
+
+    def search(self, request: SearchRequest) -> SearchResult:
+        """Find passages."""
+        return search(self._index, request)
+
+    def read(self, request: ReadRequest) -> ReadResult:
+        """Read a document; see `reading.read`."""
+        return reading.read(self.manifest, self._tables, request)
+
+    def topics(self, request: TopicsRequest) -> TopicsResult:
+        """List the documents by type."""
+        return reading.topics(self.manifest, self._tables, request)
+
+    def resources(self) -> Sequence[Resource]:
+        """What MCP lists, sorted by URI."""
+        return self._tables.resources
+
+    def resource(self, uri: str) -> tuple[Resource, bytes]:
+        """A resource and its bytes. Raises NotFoundError."""
+        return reading.resource(self._tables, uri)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """All packs of a `dist` folder."""
+
+    packs: Mapping[str, OpenPack]
+    """By slug, sorted."""
+    refused: Mapping[str, str]
+    """Slug to the reason why its pack is not served."""
+
+    def choose(self, slug: str | None) -> OpenPack:
+        """The pack that a request means.
+
+        Raises RequestError when it names none of several, NotFoundError when there is none of that name.
+        """
+        known = ", ".join(self.packs)
+        if slug is None:
+            if len(self.packs) == 1:
+                return next(iter(self.packs.values()))
+            raise RequestError("pack", f"missing; name one of {known}")
+        if slug not in self.packs:
+            raise NotFoundError("pack", f"not served here; known are {known}")
+        return self.packs[slug]
+
+
+def open_catalog(dist: Path) -> Catalog:
+    """Open the current release of every pack in `dist`; one that is damaged is refused, the others serve.
+
+    Raises ConfigError when `dist` holds no pack at all.
+    """
+    if not dist.is_dir():
+        raise ConfigError(f"{dist}: not a folder; expected one that `octavo build --out` filled")
+    directories = pack_directories(dist)
+    if not directories:
+        raise ConfigError(f"{dist}: no pack; build one with `octavo build PACK --out {dist}`")
+    packs: dict[str, OpenPack] = {}
+    refused: dict[str, str] = {}
+    encoders: dict[str, Encoder] = {}
+    for directory in directories:
+        try:
+            packs[directory.name] = open_release(directory / read_pointer(directory), dist, encoders)
+        except ArtifactError as error:
+            refused[directory.name] = str(error)
+    return Catalog(packs, refused)
+
+
+def open_release(artifact: Path, dist: Path, encoders: dict[str, Encoder]) -> OpenPack:
+    """Check an artifact file by file and open it; encoders are shared through `encoders`, by fingerprint.
+
+    Raises ArtifactError naming what is wrong.
+    """
+    manifest = read_manifest(artifact)
+    if manifest.slug != artifact.parent.name:
+        raise ArtifactError(f"{artifact.parent.name}/{MANIFEST}: is of the pack {manifest.slug}")
+    check_files(artifact, manifest)
+    name = fingerprint(manifest.encoder)
+    if name not in encoders:
+        encoders[name] = Encoder(dist / ENCODERS / name, name)
+    return OpenPack(artifact, encoders[name], manifest)

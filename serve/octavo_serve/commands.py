@@ -1,0 +1,343 @@
+"""The sub-commands of the base install. Everything heavy is imported when a command runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from octavo_artifact.command import Command
+from octavo_artifact.errors import ArtifactError, ConfigError
+from octavo_artifact.layout import ENCODERS, MANIFEST, POINTER
+
+
+def _dist(parser: ArgumentParser) -> None:
+    parser.add_argument("dist", type=Path, metavar="DIST", help="folder of releases that `octavo build --out` filled")
+
+
+def _serve_arguments(parser: ArgumentParser) -> None:
+    _dist(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
+    parser.add_argument("--port", type=int, default=8000, help="port to listen on, 0 for any free one (8000)")
+    parser.add_argument(
+        "--allowed-host", action="append", default=[], metavar="NAME", help="Host header to accept besides localhost"
+    )
+    parser.add_argument(
+        "--allowed-origin",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="web origin to accept besides localhost",
+    )
+
+
+def _serve(arguments: Namespace) -> int:
+    from octavo_serve.catalog import open_catalog
+    from octavo_serve.run import address, bind, serve
+    from octavo_serve.settings import ServerSettings
+
+    catalog = open_catalog(arguments.dist)
+    for slug, reason in catalog.refused.items():
+        print(f"octavo: refused {slug}: {reason}", file=sys.stderr)
+    if not catalog.packs:
+        raise ArtifactError("no pack can be served")
+    settings = ServerSettings(
+        host=arguments.host,
+        port=arguments.port,
+        allowed_hosts=tuple(arguments.allowed_host),
+        allowed_origins=tuple(arguments.allowed_origin),
+    )
+    listener = bind(settings)
+    _announce(address(listener), list(catalog.packs.values()))
+    serve(catalog, settings, listener)
+    return 0
+
+
+def _announce(address: str, packs: list[Any]) -> None:
+    """Where the server is, what it serves, and a client configuration ready to paste."""
+    lines = [f"Octavo serves {len(packs)} pack{'s' * (len(packs) != 1)} on {address}", ""]
+    for pack in packs:
+        counts = pack.manifest.counts
+        lines.append(
+            f"  {pack.slug:<20} {pack.digest[:12]}  {counts['documents']} documents, {counts['passages']} passages"
+        )
+    first = packs[0].slug
+    configuration = {"mcpServers": {"octavo": {"type": "http", "url": f"{address}/mcp"}}}
+    lines += [
+        "",
+        f"Search:  curl '{address}/search?pack={first}&q=how+do+I+start'",
+        f"Health:  curl {address}/healthz",
+        "MCP client configuration (.mcp.json):",
+        "",
+        json.dumps(configuration, indent=2),
+        "",
+        "Ctrl-C stops the server.",
+    ]
+    print("\n".join(lines), flush=True)
+
+
+def _stdio(arguments: Namespace) -> int:
+    from octavo_serve.catalog import open_catalog
+    from octavo_serve.stdio import run_stdio
+
+    catalog = open_catalog(arguments.dist)
+    for slug, reason in catalog.refused.items():
+        print(f"octavo: refused {slug}: {reason}", file=sys.stderr)
+    if not catalog.packs:
+        raise ArtifactError("no pack can be served")
+    run_stdio(catalog)
+    return 0
+
+
+def _search_arguments(parser: ArgumentParser) -> None:
+    _dist(parser)
+    parser.add_argument("query", metavar="QUERY", help="a question or keywords")
+    _pack(parser)
+    parser.add_argument("-n", type=int, default=5, help="passages to show, 1 to 50 (5)")
+    parser.add_argument("--type", help="only documents of this type")
+    parser.add_argument("--tag", action="append", default=[], help="only documents with this tag; may be repeated")
+    _json(parser)
+
+
+def _pack(parser: ArgumentParser) -> None:
+    parser.add_argument("--pack", metavar="SLUG", help="which pack; needed when DIST has several")
+
+
+def _json(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON, as the server answers")
+
+
+def _search(arguments: Namespace) -> int:
+    from octavo_serve.requests import SearchRequest, parse_request
+
+    values = {
+        "query": arguments.query,
+        "pack": arguments.pack,
+        "max_results": arguments.n,
+        "type": arguments.type,
+        "tags": arguments.tag,
+    }
+    request = parse_request(SearchRequest, values, strict=True)
+    result = _open(arguments.dist, arguments.pack).search(request)
+    if arguments.json:
+        print(json.dumps(result, ensure_ascii=False))
+    elif result["refused"]:
+        print(f"nothing found ({result['reason']})", file=sys.stderr)
+    else:
+        _show_hits(result)
+    return 1 if result["refused"] else 0
+
+
+def _open(dist: Path, slug: str | None) -> Any:
+    """The pack a command means; a refused one says why."""
+    from octavo_serve.catalog import open_catalog
+
+    catalog = open_catalog(dist)
+    if slug is not None and slug in catalog.refused:
+        raise ArtifactError(catalog.refused[slug])
+    if not catalog.packs:
+        raise ArtifactError("; ".join(catalog.refused.values()))
+    return catalog.choose(slug)
+
+
+def _show_hits(result: Any) -> None:
+    bold, dim, plain = _styles()
+    for number, hit in enumerate(result["results"], 1):
+        first, last = hit["line_range"]
+        path = " > ".join(hit["heading_path"]) or hit["title"]
+        print(f"{bold}{number}. {path}{plain}  {hit['score']:.3f}")
+        print(f"   {dim}{hit['source_file']}:{first}-{last}  {hit['fragment_id']}{plain}")
+        for line in _excerpt(hit["text"]):
+            print(f"   {line}")
+        print()
+    print(f"{dim}{result['pack']} {result['digest'][:12]}{plain}")
+
+
+def _excerpt(text: str, lines: int = 4, width: int = 110) -> Iterator[str]:
+    shown = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("<!--")]
+    for line in shown[:lines]:
+        yield line if len(line) <= width else line[: width - 1] + "…"
+    if len(shown) > lines:
+        yield "…"
+
+
+def _styles() -> tuple[str, str, str]:
+    colourful = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    return ("\x1b[1m", "\x1b[2m", "\x1b[0m") if colourful else ("", "", "")
+
+
+def _read_arguments(parser: ArgumentParser) -> None:
+    _dist(parser)
+    parser.add_argument("name", metavar="NAME", help="id, path, uri or fragment_id of a document")
+    _pack(parser)
+    parser.add_argument("--start-line", type=int, default=1, metavar="N", help="first line to print (1)")
+    _json(parser)
+
+
+def _read(arguments: Namespace) -> int:
+    from octavo_serve.requests import ReadRequest, parse_request
+
+    values = {"id": arguments.name, "pack": arguments.pack, "start_line": arguments.start_line}
+    result = _open(arguments.dist, arguments.pack).read(parse_request(ReadRequest, values, strict=True))
+    if arguments.json:
+        print(json.dumps(result, ensure_ascii=False))
+        return 0
+    sys.stdout.write(result["content"])
+    if result["truncated"]:
+        following = result["line_range"][1] + 1
+        print(f"… {result['total_lines']} lines in all; go on with --start-line {following}", file=sys.stderr)
+    return 0
+
+
+def _artifact(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "artifact", type=Path, metavar="ARTIFACT", help="dist/SLUG/DIGEST, dist/SLUG for the current one, dist for all"
+    )
+    _json(parser)
+
+
+def _artifacts(path: Path) -> list[Path]:
+    """The artifacts that a path means. Raises ConfigError when it means none."""
+    from octavo_artifact.manifest import pack_directories, read_pointer
+
+    if (path / MANIFEST).exists() or (path.parent / POINTER).exists():
+        return [path.resolve()]
+    if (path / POINTER).exists():
+        return [path.resolve() / read_pointer(path)]
+    found = [pack / read_pointer(pack) for pack in pack_directories(path)] if path.is_dir() else []
+    if not found:
+        raise ConfigError(f"{path}: no artifact; expected dist/SLUG/DIGEST, dist/SLUG or dist")
+    return found
+
+
+def _verify(arguments: Namespace) -> int:
+    outcomes = [_check(artifact) for artifact in _artifacts(arguments.artifact)]
+    if arguments.json:
+        print(json.dumps({"artifacts": outcomes}, ensure_ascii=False))
+    else:
+        for outcome in outcomes:
+            if outcome["error"]:
+                print(f"octavo: {outcome['error']}", file=sys.stderr)
+            else:
+                print(f"{outcome['slug']} {outcome['digest'][:12]}  {outcome['files']} files and the encoder verified")
+    return 1 if any(outcome["error"] for outcome in outcomes) else 0
+
+
+def _check(artifact: Path) -> dict[str, Any]:
+    from octavo_artifact.manifest import check_files, fingerprint, read_encoder, read_manifest
+
+    outcome: dict[str, Any] = {"slug": artifact.parent.name, "digest": artifact.name, "files": 0, "error": None}
+    try:
+        manifest = read_manifest(artifact)
+        check_files(artifact, manifest)
+        name = fingerprint(manifest.encoder)
+        read_encoder(artifact.parent.parent / ENCODERS / name, name)
+        outcome["files"] = len(manifest.files) + 1
+    except ArtifactError as error:
+        outcome["error"] = str(error)
+    return outcome
+
+
+def _inspect(arguments: Namespace) -> int:
+    from octavo_artifact.manifest import fingerprint, read_manifest
+
+    described: list[dict[str, Any]] = []
+    for artifact in _artifacts(arguments.artifact):
+        manifest = read_manifest(artifact)
+        described.append(
+            {
+                "digest": manifest.digest,
+                "pack": manifest.pack,
+                "counts": manifest.counts,
+                "encoder": {"name": manifest.encoder.name, "fingerprint": fingerprint(manifest.encoder)},
+                "parameters": manifest.parameters,
+                "libraries": manifest.libraries,
+                "files": {path: entry.size for path, entry in manifest.files.items()},
+                "size": sum(entry.size for entry in manifest.files.values()),
+            }
+        )
+    if arguments.json:
+        print(json.dumps({"artifacts": described}, ensure_ascii=False))
+        return 0
+    bold, dim, plain = _styles()
+    for one in described:
+        pack = one["pack"]
+        print(f"{bold}{pack['name']}{plain} ({pack['slug']} {pack['version']}, {pack['source_format']} {pack['type']})")
+        print(f"  digest     {one['digest']}")
+        print(f"  contents   {', '.join(f'{count} {name}' for name, count in one['counts'].items())}")
+        print(f"  encoder    {one['encoder']['name']} {dim}{one['encoder']['fingerprint'][:12]}{plain}")
+        print(f"  built with {', '.join(f'{name} {found}' for name, found in one['libraries'].items())}")
+        print(f"  size       {one['size']:,} bytes")
+        for path, size in sorted(one["files"].items()):
+            print(f"    {size:>12,}  {path}")
+    return 0
+
+
+SERVE = Command(
+    name="serve",
+    summary="serve releases over MCP and HTTP",
+    description="Serve the current release of every pack in DIST: MCP at /mcp and /packs/SLUG/mcp, GET /search and\n"
+    "GET /healthz.\n"
+    "Each release is verified first; a damaged one is refused by name and the others are served.\n"
+    "Exit codes: 1 nothing can be served, 2 wrong arguments or settings.",
+    examples=("octavo serve dist", "octavo serve dist --host 0.0.0.0 --port 80 --allowed-host kb.example.org"),
+    add_arguments=_serve_arguments,
+    run=_serve,
+)
+
+STDIO = Command(
+    name="stdio",
+    summary="serve releases over MCP on standard input and output",
+    description="Serve DIST to one MCP client that starts this command. Only the protocol is written to stdout.",
+    examples=(
+        "octavo stdio dist",
+        '.mcp.json: {"mcpServers": {"octavo": {"command": "octavo", "args": ["stdio", "dist"]}}}',
+    ),
+    add_arguments=_dist,
+    run=_stdio,
+)
+
+SEARCH = Command(
+    name="search",
+    summary="search a pack from the shell",
+    description="Print the passages that answer QUERY, best first, with file, lines and fragment id.\n"
+    "Exit codes: 0 found, 1 nothing found or the pack is damaged, 2 wrong arguments.",
+    examples=(
+        "octavo search dist 'how do I roll back?' --pack octavo",
+        "octavo search dist 'rapid shutdown' --pack solar-diy -n 3 --json | jq -r '.results[].fragment_id'",
+    ),
+    add_arguments=_search_arguments,
+    run=_search,
+)
+
+READ = Command(
+    name="read",
+    summary="print a document of a pack",
+    description="Print a document by its id, path, uri, or by the fragment_id of a search result.",
+    examples=("octavo read dist overview.md --pack octavo", "octavo read dist octavo/concepts/digest --json"),
+    add_arguments=_read_arguments,
+    run=_read,
+)
+
+VERIFY = Command(
+    name="verify",
+    summary="check releases against their digests",
+    description="Check every file of an artifact, and its encoder, against the hashes that its digest vouches for.\n"
+    "Exit codes: 0 all intact, 1 one is not (the file is named), 2 nothing there to verify.",
+    examples=("octavo verify dist", "octavo verify dist/octavo --json"),
+    add_arguments=_artifact,
+    run=_verify,
+)
+
+INSPECT = Command(
+    name="inspect",
+    summary="show what an artifact holds",
+    description="Show identity, counts, encoder, parameters, library versions and files of an artifact.",
+    examples=("octavo inspect dist/octavo", "octavo inspect dist --json | jq '.artifacts[].counts'"),
+    add_arguments=_artifact,
+    run=_inspect,
+)

@@ -1,0 +1,116 @@
+"""The outermost guard: which hosts and origins are answered, and how much a client may send how slowly.
+
+It stands before routing, so that nothing behind it, the MCP SDK included, sees a request that is refused here.
+"""
+
+from __future__ import annotations
+
+import anyio
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from octavo_serve.problems import problem
+from octavo_serve.settings import AUTHORITY, ServerSettings
+
+HEALTH = "/healthz"
+
+_ROUTING_HEADERS = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
+_CLOSE = {"Connection": "close"}
+
+
+def is_mcp(path: str) -> bool:
+    """Whether MCP is spoken at this path."""
+    return path == "/mcp" or (path.startswith("/packs/") and path.endswith("/mcp"))
+
+
+class Edge:
+    """ASGI middleware that refuses what the application must not see."""
+
+    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
+        self._app = app
+        self._settings = settings
+        self._hosts = settings.hosts
+        self._origins = frozenset(origin.lower() for origin in settings.allowed_origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse the request or pass it on, an MCP request with its body read."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        refusal = self._refuse(scope)
+        if refusal is None and is_mcp(scope["path"]):
+            scope = {**scope, "headers": [_without_ows(header) for header in scope["headers"]]}
+            body = await self._read_body(receive)
+            if body is None:
+                return
+            if isinstance(body, Response):
+                refusal = body
+            else:
+                receive = _replay(body, receive)
+        await (refusal or self._app)(scope, receive, send)
+
+    def _refuse(self, scope: Scope) -> Response | None:
+        hosts: list[str] = []
+        origins: list[str] = []
+        length = 0
+        for name, value in scope["headers"]:
+            if name == b"host":
+                hosts.append(value.decode("latin-1").strip().lower())
+            elif name == b"origin":
+                origins.append(value.decode("latin-1").strip().lower())
+            elif name == b"content-length" and value.strip().isdigit():
+                length = int(value)
+        if scope["path"] != HEALTH and not (len(hosts) == 1 and self._knows(hosts[0])):
+            return problem(421, "Host: not a name this server answers to; the setting `allowed_hosts` lists them")
+        if not all(self._trusts(origin, hosts) for origin in origins):
+            return problem(403, "Origin: pages of this origin may not call; the setting `allowed_origins` lists them")
+        if is_mcp(scope["path"]) and scope["method"] != "POST":
+            # The SDK would answer a 2025-era GET with an event stream that never ends (python-sdk #2474).
+            return problem(405, "MCP is spoken by POST only", headers={"Allow": "POST"})
+        return self._too_large() if length > self._settings.max_body else None
+
+    def _knows(self, host: str) -> bool:
+        match = AUTHORITY.fullmatch(host)
+        return match is not None and (match["name"] in self._hosts or host in self._hosts)
+
+    def _trusts(self, origin: str, hosts: list[str]) -> bool:
+        scheme, _, authority = origin.partition("://")
+        return origin in self._origins or (scheme in ("http", "https") and [authority] == hosts)
+
+    def _too_large(self) -> Response:
+        return problem(413, f"body: at most {self._settings.max_body} bytes", headers=_CLOSE)
+
+    async def _read_body(self, receive: Receive) -> bytes | Response | None:
+        """The body, a refusal, or None when the client left.
+
+        It is read here because nothing behind has a timeout, and a TimeoutError raised through Starlette
+        would become its own status 500.
+        """
+        body = bytearray()
+        with anyio.move_on_after(self._settings.body_timeout):
+            while True:
+                received = await receive()
+                if received["type"] == "http.disconnect":
+                    return None
+                body += received.get("body", b"")
+                if len(body) > self._settings.max_body:
+                    return self._too_large()
+                if not received.get("more_body", False):
+                    return bytes(body)
+        return problem(408, f"body: not complete after {self._settings.body_timeout:g} seconds", headers=_CLOSE)
+
+
+def _without_ows(header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    # uvicorn with httptools keeps white space at the end of a value, which RFC 9110 5.5 wants off; the SDK
+    # compares these headers with the body and would answer -32020.
+    name, value = header
+    return (name, value.strip(b" \t")) if name in _ROUTING_HEADERS or name.startswith(b"mcp-param-") else header
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replay

@@ -1,0 +1,137 @@
+"""The HTTP face: `GET /search`, `GET /healthz`, an index at `/`, and MCP behind the same guard.
+
+Importing this module and answering a search must not import the MCP SDK; `mcp_host` says how that is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+from starlette.applications import Starlette
+from starlette.background import BackgroundTask
+from starlette.datastructures import QueryParams
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from octavo_artifact import __version__
+from octavo_artifact.errors import OctavoError, RequestError
+from octavo_serve.edge import HEALTH, Edge
+from octavo_serve.faces import Library, Workers, compact_json
+from octavo_serve.mcp_host import McpHost
+from octavo_serve.problems import on_exception, on_http_exception, on_octavo_error
+from octavo_serve.requests import SearchRequest, parse_request
+from octavo_serve.settings import ServerSettings
+
+DIGEST_HEADER = "octavo-digest"
+
+_PARAMETERS = {"q": "query", "pack": "pack", "n": "max_results", "type": "type", "tags": "tags"}
+_SPELLING = {field: parameter for parameter, field in _PARAMETERS.items()}
+
+
+def create_app(library: Library, settings: ServerSettings) -> ASGIApp:
+    """The application that serves `library`: routes inside, the guard outermost."""
+    workers = Workers(settings.answer_timeout)
+    mcp = McpHost(library, workers)
+    routes = _Routes(library, workers, mcp)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncGenerator[None]:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(mcp.run)
+            try:
+                yield
+            finally:
+                tasks.cancel_scope.cancel()
+                workers.close()
+
+    app = Starlette(
+        routes=[
+            Route("/", routes.index),
+            Route("/search", routes.search),
+            Route(HEALTH, routes.health),
+            Route("/mcp", mcp),
+            Route("/packs/{slug}/mcp", mcp),
+        ],
+        exception_handlers={
+            OctavoError: on_octavo_error,
+            HTTPException: on_http_exception,
+            Exception: on_exception,
+        },
+        lifespan=lifespan,
+    )
+    # A redirect would repeat the client's Host; no path here ends in a slash.
+    app.router.redirect_slashes = False
+    return Edge(app, settings)
+
+
+class _Routes:
+    def __init__(self, library: Library, workers: Workers, mcp: McpHost) -> None:
+        self._library = library
+        self._workers = workers
+        self._mcp = mcp
+
+    async def index(self, request: Request) -> Response:
+        endpoints = {
+            "/search": "passages for a query: q (required), pack, n, type, tags",
+            HEALTH: "the packs that are served, and those that were refused",
+            "/mcp": "MCP over all packs (POST)",
+            **{f"/packs/{slug}/mcp": f"MCP over the pack {slug} (POST)" for slug in self._library.packs},
+        }
+        return JSONResponse({"name": "octavo", "version": __version__, "endpoints": endpoints})
+
+    async def search(self, request: Request) -> Response:
+        asked = search_request(request.query_params)
+        result = await self._workers.run(self._library.choose(asked.pack).search, asked)
+        # After the response is sent: the import must not delay the answer that triggers it.
+        then = BackgroundTask(self._mcp.want) if self._mcp.idle else None
+        return Response(
+            compact_json(result),
+            headers={DIGEST_HEADER: result["digest"]},
+            media_type="application/json",
+            background=then,
+        )
+
+    async def health(self, request: Request) -> Response:
+        packs = {
+            slug: {
+                "digest": pack.digest,
+                "version": pack.manifest.pack["version"],
+                "documents": pack.manifest.counts["documents"],
+                "passages": pack.manifest.counts["passages"],
+            }
+            for slug, pack in self._library.packs.items()
+        }
+        refused = dict(self._library.refused)
+        status = ("degraded" if refused else "ok") if packs else "down"
+        body = {"status": status, "packs": packs, "refused": refused}
+        return JSONResponse(body, 200 if packs else 503, {"cache-control": "no-store"})
+
+
+def search_request(parameters: QueryParams) -> SearchRequest:
+    """The search that a query string asks for; raises RequestError, which names the parameter as it is spelled there.
+
+    `tags` may be repeated and may hold several, separated by commas. An empty parameter is an absent one, but for `q`.
+    """
+    values: dict[str, Any] = {}
+    for name, value in parameters.multi_items():
+        field = _PARAMETERS.get(name)
+        if field is None:
+            raise RequestError(name[:100], f"unknown; known are {', '.join(_PARAMETERS)}")
+        if field == "tags":
+            tags = (tag.strip() for tag in value.split(","))
+            values.setdefault(field, []).extend(tag for tag in tags if tag)
+        elif field in values:
+            raise RequestError(name, "given more than once")
+        elif value or field == "query":
+            values[field] = value
+    try:
+        return parse_request(SearchRequest, values, strict=False)
+    except RequestError as error:
+        field, _, wrong = str(error).partition(": ")
+        raise RequestError(_SPELLING.get(field, field), wrong) from error

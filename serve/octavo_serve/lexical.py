@@ -1,0 +1,106 @@
+"""Word search over the artifact's Tantivy segment.
+
+A query is analysed here and given to Tantivy as explicit term clauses: user text never reaches a query parser, which
+would drop repeated words, read `-x` as NOT and `title:` as a field.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import tantivy
+from tantivy import Filter, Occur, Query, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
+
+from octavo_artifact.errors import ArtifactError, ConfigError
+from octavo_artifact.text import FIELD, STOP_WORDS, prepare
+from octavo_serve.ranking import Ranking, ranked
+
+MAX_TERMS = 64
+"""Distinct terms of a query that are looked up: the first ones in the text."""
+
+
+class LexicalIndex:
+    """BM25 over one field; a document of the index is a passage, its number the passage's row."""
+
+    def __init__(self, directory: Path, label: str) -> None:
+        """Open the index; `label` names it in messages.
+
+        Raises ArtifactError when Tantivy cannot open it, ConfigError when there is no temporary folder.
+        """
+        with _lockable(directory) as links:
+            try:
+                index = tantivy.Index.open(str(links))
+                self._searcher = index.searcher()
+            except ValueError as error:
+                raise ArtifactError(f"{label}: Tantivy cannot open it") from error
+        self._schema = index.schema
+        self._stems = _analyzer()
+        self._topic_stems = _analyzer(Filter.custom_stopword(sorted(STOP_WORDS)))
+
+    def terms(self, text: str) -> Counter[str]:
+        """The stems of a query with their number of occurrences, in text order; at most MAX_TERMS.
+
+        Words without a topic are left out, unless the query has no others.
+        """
+        prepared = prepare(text)
+        stems = self._topic_stems.analyze(prepared) or self._stems.analyze(prepared)
+        return Counter(dict(list(Counter(stems).items())[:MAX_TERMS]))
+
+    def search(self, terms: Counter[str], k: int, *, type: str | None, tags: Sequence[str]) -> Ranking:  # noqa: A002  # the field's name everywhere
+        """The `k` best passages that hold any of the terms, of the documents of that type and with all those tags."""
+        if not terms:
+            return ranked(np.empty(0, np.int64), np.empty(0, np.float32))
+        clauses = [(Occur.Should, self._term(FIELD, term, count)) for term, count in terms.items()]
+        query = Query.boolean_query(clauses)
+        wanted = [*([("type", type)] if type is not None else []), *(("tags", tag) for tag in tags)]
+        if wanted:
+            filters = [(Occur.Must, Query.const_score_query(self._term(name, value), 0.0)) for name, value in wanted]
+            query = Query.boolean_query([(Occur.Must, query), *filters])
+        found = self._searcher.search(query, k, count=False).hits
+        rows = np.array([address.doc for _, address in found], dtype=np.int64)
+        return ranked(rows, np.array([score for score, _ in found], dtype=np.float32))
+
+    def documents(self, rows: Sequence[int]) -> list[int]:
+        """The document row of each passage row."""
+        addresses = [tantivy.DocAddress(0, row) for row in rows]
+        return cast(list[int], self._searcher.fast_field_values("document", addresses))
+
+    def hit(self, row: int) -> dict[str, Any]:
+        """What the build stored to show a passage."""
+        return json.loads(cast(bytes, self._searcher.doc(tantivy.DocAddress(0, row)).get_first("hit")))
+
+    def _term(self, name: str, value: str, count: int = 1) -> Query:
+        query = Query.term_query(self._schema, name, value, index_option="freq" if name == FIELD else "basic")
+        return query if count == 1 else Query.boost_query(query, float(count))
+
+
+def _analyzer(*filters: Filter) -> TextAnalyzer:
+    """Tantivy's `en_stem`, with filters between its lower-casing and its stemmer."""
+    builder = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(40)).filter(Filter.lowercase())
+    for extra in filters:
+        builder = builder.filter(extra)
+    return builder.filter(Filter.stemmer("english")).build()
+
+
+@contextmanager
+def _lockable(directory: Path) -> Generator[Path]:
+    """The index as links in a private temporary folder.
+
+    Tantivy opens a lock file for writing beside `meta.json` even to read (quickwit-oss/tantivy#557); an artifact is
+    never written. Once the files are mapped the folder is needed no more.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="octavo-") as folder:
+            for file in sorted(directory.iterdir()):
+                (Path(folder) / file.name).symlink_to(file.resolve())
+            yield Path(folder)
+    except OSError as error:
+        reason = f"no folder for temporary files can be written ({error.strerror}); set TMPDIR to one"
+        raise ConfigError(reason) from error

@@ -1,0 +1,339 @@
+"""The MCP face: three tools and the packs' resources, stateless, for clients of 2025 and of 2026.
+
+Importing this module costs the SDK's 0.6 s of CPU, so nothing imports it before it is needed.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import mcp.types as t
+from mcp.server import Server
+from mcp.server.caching import CacheHint
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from octavo_artifact import __version__
+from octavo_artifact.errors import NotFoundError, RequestError
+from octavo_artifact.schema import Resource
+from octavo_serve.faces import Library, Pack, UnavailableError, Workers, compact_json, message
+from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, parse_request
+from octavo_serve.results import ReadResult, SearchResult, TopicsResult
+
+PAGE = 200
+"""Resources on a page of resources/list."""
+
+MAX_INSTRUCTIONS = 1500
+
+# An answer changes only when a release is swapped in, which happens by hand or by a deployment. Private, because
+# whether everybody may see a pack is not for this module to say.
+_HINT = CacheHint(ttl_ms=300_000, scope="private")
+
+_RESOURCE_NOT_FOUND_2025 = -32002
+"""What 2025-11-25 and earlier prescribe; later versions say INVALID_PARAMS."""
+
+_TEXT_TYPES = ("text/", "application/json", "application/yaml", "application/xml", "application/toml")
+_TEXT_SUFFIXES = ("+json", "+xml", "+yaml")
+
+_HOW_TO_USE = (
+    "Call ep_search with the question in plain words; read more of a result with ep_read, giving its id or uri. "
+    "Call ep_list_topics to see what there is. Cite what you use by source_file and line_range. `digest` names the "
+    "release that answered. `refused: true` means that nothing relevant is known here: say so, do not guess."
+)
+
+_Context = ServerRequestContext[Any, Any]
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tool:
+    name: str
+    title: str
+    description: str
+    example: dict[str, Any]
+    request: type[SearchRequest] | type[ReadRequest] | type[TopicsRequest]
+    result: Any
+    """The TypedDict of the answer."""
+    work: Callable[[Pack], Callable[[Any], Any]]
+
+
+_TOOLS = {
+    tool.name: tool
+    for tool in (
+        _Tool(
+            "ep_search",
+            "Search passages",
+            "Find the passages that answer a question, best first, each with its file, lines and release. Use it for "
+            "any question the pack may cover, and again in other words when the first answer does not fit.",
+            {"query": "how do I replace the filter?", "max_results": 5},
+            SearchRequest,
+            SearchResult,
+            lambda pack: pack.search,
+        ),
+        _Tool(
+            "ep_read",
+            "Read a document",
+            "Read one document of the pack, whole or from a line on. Use it when a search result is not enough: give "
+            "the result's id, uri, fragment_id or source_file. When `truncated` is true, ask again with a later "
+            "start_line.",
+            {"path": "guides/filters.md", "start_line": 1},
+            ReadRequest,
+            ReadResult,
+            lambda pack: pack.read,
+        ),
+        _Tool(
+            "ep_list_topics",
+            "List topics",
+            "List the pack's documents by type, with what the pack says of itself. Use it to see what is covered, or "
+            "to find a document by its title.",
+            {"type": "guide"},
+            TopicsRequest,
+            TopicsResult,
+            lambda pack: pack.topics,
+        ),
+    )
+}
+
+
+def session_managers(library: Library, workers: Workers) -> dict[str | None, StreamableHTTPSessionManager]:
+    """A session manager for each pack by slug, and under None the one of all packs; none is running yet."""
+    return {
+        slug: StreamableHTTPSessionManager(
+            make_server(library, workers, slug),
+            json_response=True,
+            stateless=True,
+            # `edge` has checked Host and Origin before anything else.
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        )
+        for slug in (None, *library.packs)
+    }
+
+
+def make_server(library: Library, workers: Workers, slug: str | None = None) -> Server[Any]:
+    """The MCP server of one pack, or of all packs when `slug` is None."""
+    face = _Face(library, workers, slug)
+    server: Server[Any] = Server(
+        "octavo",
+        version=__version__,
+        instructions=instructions(face.packs()),
+        on_list_tools=face.list_tools,
+        on_list_resources=face.list_resources,
+        on_list_resource_templates=face.list_resource_templates,
+        on_read_resource=face.read_resource,
+        on_call_tool=face.call_tool,
+        # No argument is mirrored in an `Mcp-Param-*` header, so there is nothing to compare. Without this the SDK
+        # would list the tools, and with the schemas walk through one, at each call.
+        get_tool_input_schema=lambda name: None,
+        cache_hints={
+            "server/discover": _HINT,
+            "tools/list": _HINT,
+            "resources/list": _HINT,
+            "resources/templates/list": _HINT,
+            "resources/read": _HINT,
+        },
+    )
+    if find_spec("opentelemetry.sdk") is None:
+        # Spans go nowhere without the SDK, and cost a tenth of each request.
+        server.middleware.clear()
+    server.middleware.append(_conceal)
+    return server
+
+
+def instructions(packs: Sequence[Pack]) -> str:
+    """What a model is told of the server: what the packs are about, and how to use the tools."""
+    about = "\n".join(
+        f"{pack.manifest.pack['name']} ({pack.slug}): {' '.join(str(pack.manifest.pack['description']).split())}"
+        for pack in packs
+    )
+    room = MAX_INSTRUCTIONS - len(_HOW_TO_USE) - 2
+    if len(about) > room:
+        about = about[: room - 1] + "…"
+    return f"{about}\n\n{_HOW_TO_USE}" if about else _HOW_TO_USE
+
+
+class _Face:
+    """The handlers of one server. Packs are looked up at each call, so a release that was swapped in is served."""
+
+    def __init__(self, library: Library, workers: Workers, slug: str | None) -> None:
+        self._library = library
+        self._workers = workers
+        self._slug = slug
+        self.tools = [self._describe(tool) for tool in _TOOLS.values()]
+
+    def packs(self) -> list[Pack]:
+        """The packs that this server may answer from, by slug."""
+        return [pack for slug, pack in self._library.packs.items() if self._slug in (None, slug)]
+
+    async def list_tools(self, ctx: _Context, params: t.PaginatedRequestParams | None) -> t.ListToolsResult:
+        if params is not None and params.cursor is not None:
+            raise _bad_cursor()
+        return t.ListToolsResult(tools=self.tools)
+
+    async def call_tool(self, ctx: _Context, params: t.CallToolRequestParams) -> t.CallToolResult:
+        tool = _TOOLS.get(params.name)
+        if tool is None:
+            raise MCPError(t.INVALID_PARAMS, f"unknown tool; known are {', '.join(_TOOLS)}")
+        try:
+            request = parse_request(tool.request, params.arguments or {}, strict=True)
+            result = await self._workers.run(tool.work(self._choose(request.pack)), request)
+        except (RequestError, UnavailableError) as error:
+            return t.CallToolResult(content=[t.TextContent(text=message(error))], is_error=True)
+        return t.CallToolResult(content=[t.TextContent(text=compact_json(result).decode())], structured_content=result)
+
+    async def list_resources(self, ctx: _Context, params: t.PaginatedRequestParams | None) -> t.ListResourcesResult:
+        after = _decode_cursor(params.cursor) if params is not None and params.cursor is not None else None
+        page, more = await self._workers.run(self._page, after)
+        return t.ListResourcesResult(
+            resources=[
+                t.Resource(
+                    uri=resource.uri,
+                    name=resource.name,
+                    title=resource.title,
+                    description=resource.description,
+                    mime_type=resource.mime_type,
+                    size=resource.size,
+                )
+                for resource in page
+            ],
+            next_cursor=_encode_cursor(page[-1].uri) if more else None,
+        )
+
+    async def list_resource_templates(
+        self, ctx: _Context, params: t.PaginatedRequestParams | None
+    ) -> t.ListResourceTemplatesResult:
+        if params is not None and params.cursor is not None:
+            raise _bad_cursor()
+        return t.ListResourceTemplatesResult(
+            resource_templates=[
+                t.ResourceTemplate(
+                    uri_template=f"ep://{pack.slug}/file/{{+path}}",
+                    name=f"{pack.slug}-file",
+                    title=f"{pack.manifest.pack['name']}: file",
+                    description="A file of the pack by its path.",
+                )
+                for pack in self.packs()
+            ]
+        )
+
+    async def read_resource(self, ctx: _Context, params: t.ReadResourceRequestParams) -> t.ReadResourceResult:
+        slug = params.uri.removeprefix("ep://").partition("/")[0]
+        pack = next((pack for pack in self.packs() if pack.slug == slug), None)
+        try:
+            if pack is None:
+                raise NotFoundError("uri", "not a resource of this server")
+            resource, content = await self._workers.run(pack.resource, params.uri)
+        except RequestError as error:
+            modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+            code = t.INVALID_PARAMS if modern else _RESOURCE_NOT_FOUND_2025
+            raise MCPError(code, message(error), {"uri": params.uri}) from error
+        except UnavailableError as error:
+            raise MCPError(t.INTERNAL_ERROR, message(error)) from error
+        return t.ReadResourceResult(contents=[_contents(params.uri, resource.mime_type, content)])
+
+    def _choose(self, slug: str | None) -> Pack:
+        if self._slug is None:
+            return self._library.choose(slug)
+        if slug not in (None, self._slug):
+            raise NotFoundError("pack", f"only {self._slug} is served here")
+        return self._library.choose(self._slug)
+
+    def _page(self, after: str | None) -> tuple[list[Resource], bool]:
+        resources = [resource for pack in self.packs() for resource in pack.resources()]
+        start = 0
+        if after is not None:
+            last = next((row for row, resource in enumerate(resources) if resource.uri == after), None)
+            if last is None:
+                raise _bad_cursor()
+            start = last + 1
+        return resources[start : start + PAGE], len(resources) > start + PAGE
+
+    def _describe(self, tool: _Tool) -> t.Tool:
+        slugs = [pack.slug for pack in self.packs()]
+        must_choose = self._slug is None and len(slugs) > 1
+        schema = _schema(tool.request)
+        example = tool.example
+        if must_choose:
+            known = ", ".join(slugs)
+            pack = {"type": "string", "description": f"Slug of the pack to ask: one of {known}."}
+            schema = {
+                **schema,
+                "properties": {**schema["properties"], "pack": pack},
+                "required": [*schema.get("required", ()), "pack"],
+            }
+            example = {**example, "pack": slugs[0]}
+        return t.Tool(
+            name=tool.name,
+            title=tool.title,
+            description=f"{tool.description} Example: {json.dumps(example)}",
+            input_schema=schema,
+            output_schema=_schema(tool.result),
+            annotations=t.ToolAnnotations(
+                title=tool.title,
+                read_only_hint=True,
+                destructive_hint=False,
+                idempotent_hint=True,
+                open_world_hint=False,
+            ),
+        )
+
+
+async def _conceal(ctx: _Context, call_next: CallNext) -> HandlerResult:
+    # The SDK's 2025 leg sends str(exception) to the client.
+    try:
+        return await call_next(ctx)
+    except (MCPError, ValidationError):
+        raise
+    except Exception as error:
+        _logger.exception("%s failed", ctx.method)
+        raise MCPError(t.INTERNAL_ERROR, "Internal error") from error
+
+
+@cache
+def _schema(shape: Any) -> dict[str, Any]:
+    schema = shape.model_json_schema() if issubclass(shape, BaseModel) else TypeAdapter(shape).json_schema()
+    return _without_titles(schema)
+
+
+def _without_titles(value: Any) -> Any:
+    # pydantic titles every property with its own name. A property that is called title holds a schema, not a string.
+    if isinstance(value, dict):
+        return {k: _without_titles(v) for k, v in value.items() if not (k == "title" and isinstance(v, str))}
+    if isinstance(value, list):
+        return [_without_titles(item) for item in value]
+    return value
+
+
+def _contents(uri: str, mime_type: str, content: bytes) -> t.TextResourceContents | t.BlobResourceContents:
+    if mime_type.startswith(_TEXT_TYPES) or mime_type.endswith(_TEXT_SUFFIXES):
+        try:
+            return t.TextResourceContents(uri=uri, mime_type=mime_type, text=content.decode())
+        except UnicodeDecodeError:
+            pass
+    return t.BlobResourceContents(uri=uri, mime_type=mime_type, blob=base64.b64encode(content).decode())
+
+
+def _encode_cursor(uri: str) -> str:
+    return base64.urlsafe_b64encode(uri.encode()).decode()
+
+
+def _decode_cursor(cursor: str) -> str:
+    try:
+        return base64.urlsafe_b64decode(cursor).decode()
+    except ValueError as error:
+        raise _bad_cursor() from error
+
+
+def _bad_cursor() -> MCPError:
+    return MCPError(t.INVALID_PARAMS, "cursor: not one that this release gave; list again from the start")

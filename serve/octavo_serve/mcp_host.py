@@ -1,0 +1,79 @@
+"""MCP inside the HTTP application, without its price at the start.
+
+Importing the MCP SDK costs 0.6 s of CPU, more than opening the packs and answering a search. So the import
+waits for the first of: an MCP request, an answered search, two quiet seconds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+
+import anyio
+from anyio.to_thread import run_sync
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from octavo_artifact.errors import NotFoundError
+from octavo_serve.faces import Library, UnavailableError, Workers
+
+_QUIET = 2.0
+_READY_TIMEOUT = 30.0
+
+_logger = logging.getLogger(__name__)
+
+
+class McpHost:
+    """Builds the MCP servers in the background, keeps their sessions running and passes requests on."""
+
+    def __init__(self, library: Library, workers: Workers) -> None:
+        self._library = library
+        self._workers = workers
+        self._wanted = anyio.Event()
+        self._ready = anyio.Event()
+        self._endpoints: Mapping[str | None, ASGIApp] | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody has wanted MCP yet."""
+        return not self._wanted.is_set()
+
+    async def want(self) -> None:
+        """Begin to import the SDK, if that has not begun."""
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Serve until cancelled; session managers must be entered and left by one task, and this is it."""
+        with anyio.move_on_after(_QUIET):
+            await self._wanted.wait()
+        async with AsyncExitStack() as stack:
+            try:
+                managers = await run_sync(self._build)
+                for manager in managers.values():
+                    await stack.enter_async_context(manager.run())
+                self._endpoints = {slug: manager.handle_request for slug, manager in managers.items()}
+            except Exception:
+                # Search goes on without MCP; each MCP request is answered with status 500.
+                _logger.exception("MCP cannot be served")
+            self._ready.set()
+            await anyio.sleep_forever()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer at `/mcp` for all packs, at `/packs/{slug}/mcp` for one."""
+        slug = scope["path_params"].get("slug")
+        if slug is not None and slug not in self._library.packs:
+            raise NotFoundError("pack", "no pack of this name is served")
+        if not self._ready.is_set():
+            await self.want()
+            with anyio.move_on_after(_READY_TIMEOUT) as waiting:
+                await self._ready.wait()
+            if waiting.cancelled_caught:
+                raise UnavailableError("MCP is still starting")
+        if self._endpoints is None:
+            raise RuntimeError("MCP could not be started")
+        await self._endpoints[slug](scope, receive, send)
+
+    def _build(self):
+        from octavo_serve.mcp_app import session_managers
+
+        return session_managers(self._library, self._workers)

@@ -1,0 +1,58 @@
+"""HTTP errors, all of them: RFC 9457 problem details, made here and nowhere else."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from octavo_artifact.errors import NotFoundError, OctavoError, RequestError
+from octavo_serve.faces import RETRY_AFTER, UnavailableError, message
+
+_logger = logging.getLogger(__name__)
+
+
+def problem(
+    status: int, detail: str | None = None, *, field: str | None = None, headers: dict[str, str] | None = None
+) -> Response:
+    """A response that says what is wrong; `type` is `about:blank`, so `title` is the status in words."""
+    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
+    if detail is not None:
+        body["detail"] = detail
+    if field is not None:
+        body["field"] = field
+    return JSONResponse(body, status, headers, media_type="application/problem+json")
+
+
+def octavo_problem(error: OctavoError) -> Response:
+    """The response for an error of ours; what only the operator can mend is not explained to the client."""
+    match error:
+        case NotFoundError(field=field):
+            return problem(404, message(error), field=field)
+        case RequestError(field=field):
+            return problem(422, message(error), field=field)
+        case UnavailableError():
+            return problem(503, message(error), headers={"Retry-After": str(RETRY_AFTER)})
+        case _:
+            _logger.error("%s", error)
+            return problem(500)
+
+
+async def on_octavo_error(request: Request, error: Exception) -> Response:
+    """Starlette's handler for OctavoError."""
+    assert isinstance(error, OctavoError)
+    return octavo_problem(error)
+
+
+async def on_http_exception(request: Request, error: Exception) -> Response:
+    """Starlette's handler for what routing refuses."""
+    assert isinstance(error, HTTPException)
+    return problem(error.status_code, headers=dict(error.headers or {}))
+
+
+async def on_exception(request: Request, error: Exception) -> Response:
+    """Starlette's handler for all else; the server logs the traceback, the client learns nothing of it."""
+    return problem(500)

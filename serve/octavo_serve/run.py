@@ -1,0 +1,126 @@
+"""Listening: the socket, uvicorn around the application, and bounds on what comes before a request's body."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from functools import partial
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from octavo_artifact.errors import ConfigError
+from octavo_serve.faces import Library
+from octavo_serve.http_app import create_app
+from octavo_serve.settings import ServerSettings
+
+MAX_HEAD = 64 * 1024
+"""Bytes of a request's line and headers: a query of 2,000 characters takes at most 24,000 when percent-encoded."""
+
+_GRACE = 5
+
+
+def bind(settings: ServerSettings) -> socket.socket:
+    """A socket that listens at the settings' host and port; raises ConfigError naming both.
+
+    It is made before the server starts, so that a port in use is told at once and port 0 has its number.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(1024)
+        except OSError:
+            listener.close()
+            raise
+    except OSError as error:
+        raise ConfigError(f"cannot listen on host {settings.host}, port {settings.port}: {error.strerror}") from error
+    return listener
+
+
+def address(listener: socket.socket) -> str:
+    """The URL at which the socket listens."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def make_server(library: Library, settings: ServerSettings) -> uvicorn.Server:
+    """The uvicorn server of `library`; it logs problems only, through `logging`, and is quiet otherwise."""
+    config = uvicorn.Config(
+        create_app(library, settings),
+        http=partial(HeadGuard, head_timeout=settings.body_timeout),  # type: ignore[arg-type]  # called like the class
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE,
+    )
+    return uvicorn.Server(config)
+
+
+def serve(library: Library, settings: ServerSettings, listener: socket.socket) -> None:
+    """Serve until SIGINT or SIGTERM, then finish the requests that are running, for at most 5 seconds.
+
+    uvicorn raises the signal again when it has shut down: SIGINT leaves here as KeyboardInterrupt.
+    """
+    with listener:
+        make_server(library, settings).run(sockets=[listener])
+
+
+class HeadGuard(HttpToolsProtocol):
+    """uvicorn's protocol with bounds on the size of a request's head and the time it takes to arrive.
+
+    uvicorn has neither with httptools: it collects header bytes without end and waits for ever.
+    """
+
+    def __init__(self, *args: Any, head_timeout: float, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._head_timeout = head_timeout
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._head_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
+        """Start the clock of the first request."""
+        super().connection_made(transport)
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clock."""
+        self._head_complete()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse, unless the head grows too large."""
+        if self._head_timer is not None:
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._head_timer is not None and self._head_bytes > MAX_HEAD:
+            self.transport.close()
+
+    def on_message_begin(self) -> None:
+        """Start the clock of a request on a connection that was kept open."""
+        super().on_message_begin()
+        self._expect_head()
+
+    def on_headers_complete(self) -> None:
+        """Stop the clock; from here the guard of the body counts."""
+        self._head_complete()
+        super().on_headers_complete()
+
+    def _expect_head(self) -> None:
+        if self._head_timer is None:
+            self._head_bytes = 0
+            self._head_timer = self.loop.call_later(self._head_timeout, self.transport.close)
+
+    def _head_complete(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None

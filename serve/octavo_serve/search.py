@@ -1,0 +1,113 @@
+"""The search pipeline: a query in, passages with their provenance out.
+
+The order of the stages is written once, in `search`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from octavo_serve.encoder import Encoder
+from octavo_serve.fuse import convex
+from octavo_serve.lexical import LexicalIndex
+from octavo_serve.ranking import Ranking
+from octavo_serve.requests import SearchRequest
+from octavo_serve.results import Hit, SearchResult
+from octavo_serve.tables import Tables
+from octavo_serve.vectors import VectorIndex
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """The parameters of the pipeline."""
+
+    candidates: int = 100
+    """Passages each retriever gives to fusion."""
+    vector_weight: float = 0.7
+    """Weight of meaning against words in fusion, 0 to 1."""
+    passages_per_document: int = 2
+    """A document's passages in one answer."""
+
+
+DEFAULTS = Retrieval()
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What the pipeline searches: the opened parts of one artifact."""
+
+    slug: str
+    digest: str
+    lexical: LexicalIndex
+    vectors: VectorIndex
+    encoder: Encoder
+    tables: Tables
+
+
+def search(index: Index, request: SearchRequest, parameters: Retrieval = DEFAULTS) -> SearchResult:
+    """Find passages for a request: analyse, retrieve by words and by meaning, fuse, cap, cut, annotate."""
+    if not request.query.strip():
+        return _answer(index, request, [], reason="empty_query")
+    terms = index.lexical.terms(request.query)
+    words = index.lexical.search(terms, parameters.candidates, type=request.type, tags=request.tags)
+    meaning = _by_meaning(index, request, parameters.candidates)
+    fused = convex(words, meaning, parameters.vector_weight) if meaning is not None else convex(words, words, 0)
+    kept = cap(fused, index.lexical.documents, parameters.passages_per_document, request.max_results)
+    hits = [_hit(index, row, score) for row, score in zip(kept.rows.tolist(), kept.scores.tolist(), strict=True)]
+    return _answer(index, request, hits, degraded=meaning is None, reason=None if hits else "no_relevant_passage")
+
+
+def cap(ranking: Ranking, documents: Callable[[list[int]], list[int]], limit: int, k: int) -> Ranking:
+    """The best `k` passages, at most `limit` of each document."""
+    counts: Counter[int] = Counter()
+    kept: list[int] = []
+    for position, document in enumerate(documents(ranking.rows.tolist())):
+        if counts[document] < limit:
+            counts[document] += 1
+            kept.append(position)
+            if len(kept) == k:
+                break
+    chosen = np.array(kept, dtype=np.int64)
+    return Ranking(ranking.rows[chosen], ranking.scores[chosen])
+
+
+def _by_meaning(index: Index, request: SearchRequest, k: int) -> Ranking | None:
+    """Vector candidates, or None when the encoder fails: the answer then says that it is degraded."""
+    try:
+        query = index.encoder.encode(request.query)
+    except Exception:  # whatever a native runtime raises, words can still be searched
+        log.exception("%s: the encoder failed; searching by words only", index.slug)
+        return None
+    filtered = request.type is not None or request.tags
+    allowed = index.tables.passages_where(request.type, request.tags) if filtered else None
+    return index.vectors.search(query, k, allowed)
+
+
+def _hit(index: Index, row: int, score: float) -> Hit:
+    stored: dict[str, Any] = index.lexical.hit(row)
+    stored["score"] = round(score, 6)
+    stored["requires_expanded"] = stored["graph_expanded"] = False
+    stored["digest"] = index.digest
+    return cast(Hit, stored)
+
+
+def _answer(
+    index: Index, request: SearchRequest, hits: list[Hit], *, degraded: bool = False, reason: str | None = None
+) -> SearchResult:
+    return {
+        "query": request.query,
+        "pack": index.slug,
+        "digest": index.digest,
+        "degraded": degraded,
+        "refused": reason is not None,
+        "reason": reason,
+        "results": hits,
+    }

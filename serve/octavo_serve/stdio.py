@@ -1,0 +1,100 @@
+"""The stdio face: MCP over the process's standard streams, for clients that start the server themselves."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import anyio
+
+from octavo_serve.faces import Library, Workers
+from octavo_serve.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp.shared._stream_protocols import ReadStream, WriteStream
+    from mcp.shared.message import SessionMessage
+
+
+def run_stdio(library: Library) -> None:
+    """Serve until the client closes our standard input; nothing but JSON-RPC is written to standard output."""
+    try:
+        anyio.run(_serve, library)
+    except* (BrokenPipeError, anyio.BrokenResourceError):
+        # The client went away without reading; nobody is left to tell.
+        pass
+
+
+async def _serve(library: Library) -> None:
+    from mcp.server.stdio import stdio_server
+
+    from octavo_serve.mcp_app import make_server
+
+    timeout = ServerSettings().answer_timeout
+    workers = Workers(timeout)
+    server = make_server(library, workers)
+    asked, incoming = anyio.create_memory_object_stream["SessionMessage | Exception"]()
+    outgoing, answered = anyio.create_memory_object_stream["SessionMessage"]()
+    relay = _Relay()
+    try:
+        async with stdio_server() as (stdin, stdout), anyio.create_task_group() as tasks:
+            # The SDK turns descriptor 1 to standard error while it serves, but what was printed and not flushed
+            # would reach the client when it turns it back.
+            sys.stdout = sys.stderr
+            tasks.start_soon(relay.requests, stdin, asked, timeout)
+            tasks.start_soon(relay.answers, answered, stdout)
+            await server.run(incoming, outgoing, server.create_initialization_options())
+    finally:
+        workers.close()
+
+
+class _Relay:
+    """Holds back the end of the input until all is answered.
+
+    At the end of its input the SDK drops the requests it is working on, so `octavo stdio < requests` would
+    lose answers.
+    """
+
+    def __init__(self) -> None:
+        self._open: set[str | int] = set()
+        self._settled = anyio.Event()
+
+    async def requests(
+        self,
+        stdin: ReadStream[SessionMessage | Exception],
+        asked: MemoryObjectSendStream[SessionMessage | Exception],
+        timeout: float,
+    ) -> None:
+        async with asked:
+            async for item in stdin:
+                self._note(item)
+                await asked.send(item)
+            with anyio.move_on_after(timeout):
+                while self._open:
+                    self._settled = anyio.Event()
+                    await self._settled.wait()
+
+    async def answers(
+        self, answered: MemoryObjectReceiveStream[SessionMessage], stdout: WriteStream[SessionMessage]
+    ) -> None:
+        async with stdout:
+            async for item in answered:
+                await stdout.send(item)
+                self._note(item)
+
+    def _note(self, item: SessionMessage | Exception) -> None:
+        import mcp.types as t
+
+        match item if isinstance(item, Exception) else item.message:
+            case t.JSONRPCRequest(id=id):
+                self._open.add(id)
+            case t.JSONRPCResponse(id=id) | t.JSONRPCError(id=id) if id is not None:
+                self._close(id)
+            case t.JSONRPCNotification(method="notifications/cancelled", params={"requestId": str() | int() as id}):
+                self._close(id)
+            case _:
+                pass
+
+    def _close(self, request: str | int) -> None:
+        self._open.discard(request)
+        self._settled.set()

@@ -1,0 +1,100 @@
+"""The artifact's Parquet tables, read when a client first needs more than a search's hits.
+
+Importing Arrow costs more CPU than a first answer does, so it happens here and not at start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from octavo_artifact.errors import NotFoundError
+from octavo_artifact.layout import DOCUMENTS, PASSAGES, RESOURCES
+from octavo_artifact.schema import Resource
+
+_LARGE = frozenset({"raw", "frontmatter"})
+
+
+class Tables:
+    """Lookups over documents, passages and resources. Safe to call from several threads."""
+
+    def __init__(self, artifact: Path) -> None:
+        """Nothing is opened yet."""
+        self._artifact = artifact
+        self._lock = RLock()
+
+    def document(self, row: int) -> Mapping[str, Any]:
+        """A row of the documents table, without its bytes."""
+        return self._documents[row]
+
+    def raw(self, row: int) -> bytes:
+        """The bytes of a document as they were in its file; only its row group is read."""
+        with self._lock:
+            file, starts = self._raw_file
+            group = int(np.searchsorted(starts, row, side="right")) - 1
+            column = file.read_row_group(group, columns=["raw"]).column("raw")
+            return column[row - int(starts[group])].as_py()
+
+    def find(self, name: str) -> int:
+        """The row of the document with that id, path or URI. Raises NotFoundError."""
+        with self._lock:
+            row = self._rows_by_name.get(name)
+        if row is None:
+            raise NotFoundError("id", "no document of the pack has this id, path or URI")
+        return row
+
+    @property
+    def documents(self) -> Sequence[Mapping[str, Any]]:
+        """All documents in row order, without their bytes."""
+        return self._documents
+
+    @cached_property
+    def resources(self) -> Sequence[Resource]:
+        """All resources, sorted by URI, with the bytes of those that are no document."""
+        with self._lock:
+            return [Resource(**row) for row in self._read(RESOURCES.file, list(RESOURCES.columns)).to_pylist()]
+
+    def passages_where(self, type: str | None, tags: Sequence[str]) -> NDArray[np.bool_]:  # noqa: A002  # the field's name everywhere
+        """Which passages belong to documents of that type that carry all those tags: bool [passages]."""
+        wanted = frozenset(tags)
+        admitted = np.array(
+            [(type is None or d["type"] == type) and wanted <= set(d["tags"]) for d in self._documents], dtype=np.bool_
+        )
+        return admitted[self._document_of_passage]
+
+    @cached_property
+    def _documents(self) -> list[dict[str, Any]]:
+        with self._lock:
+            return self._read(DOCUMENTS.file, [name for name in DOCUMENTS.columns if name not in _LARGE]).to_pylist()
+
+    @cached_property
+    def _rows_by_name(self) -> dict[str, int]:
+        # ids win over paths: an author's id names one document for ever, a path may come to mean another
+        by_path = {document["path"]: row for row, document in enumerate(self._documents)}
+        by_uri = {document["uri"]: row for row, document in enumerate(self._documents)}
+        by_id = {document["id"]: row for row, document in enumerate(self._documents)}
+        return by_path | by_uri | by_id
+
+    @cached_property
+    def _document_of_passage(self) -> NDArray[np.int32]:
+        with self._lock:
+            return self._read(PASSAGES.file, ["document"]).column("document").to_numpy()
+
+    @cached_property
+    def _raw_file(self) -> tuple[Any, NDArray[np.int64]]:
+        from pyarrow import parquet
+
+        file = parquet.ParquetFile(self._artifact / DOCUMENTS.file, memory_map=True)
+        sizes = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+        return file, np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+
+    def _read(self, file: str, columns: list[str]) -> Any:
+        from pyarrow import parquet
+
+        return parquet.read_table(self._artifact / file, columns=columns)

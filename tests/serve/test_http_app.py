@@ -1,0 +1,390 @@
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from starlette.datastructures import QueryParams
+
+from octavo_artifact.errors import ArtifactError, NotFoundError, RequestError
+from octavo_artifact.manifest import Manifest
+from octavo_artifact.schema import EncoderSpec, Resource
+from octavo_serve.faces import UnavailableError, Workers
+from octavo_serve.http_app import search_request
+from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest
+from octavo_serve.results import ReadResult, SearchResult, TopicsResult
+from octavo_serve.run import bind, make_server
+from octavo_serve.settings import ServerSettings
+
+DIGEST = "d" * 64
+SECRET = "/srv/secret/path"
+
+
+class FakePack:
+    def __init__(self, slug: str) -> None:
+        self.slug = slug
+        self.digest = DIGEST
+        self.asked: SearchRequest | None = None
+        self.release = threading.Event()
+        self.manifest = Manifest(
+            digest=DIGEST,
+            pack={"slug": slug, "name": slug, "version": "1.2", "description": ""},
+            encoder=EncoderSpec("none", "", "", 1, 1, "mean", True),
+            parameters={},
+            libraries={},
+            counts={"documents": 3, "passages": 7},
+            columns={},
+            tables={},
+            files={},
+        )
+
+    def search(self, request: SearchRequest) -> SearchResult:
+        self.asked = request
+        if request.query == "crash":
+            raise ArtifactError(f"{SECRET} is damaged")
+        if request.query == "bug":
+            raise ZeroDivisionError(SECRET)
+        if request.query == "hang":
+            self.release.wait(30)
+        return {
+            "query": request.query,
+            "pack": self.slug,
+            "digest": DIGEST,
+            "degraded": False,
+            "refused": True,
+            "reason": None,
+            "results": [],
+        }
+
+    def read(self, request: ReadRequest) -> ReadResult:
+        raise NotImplementedError
+
+    def topics(self, request: TopicsRequest) -> TopicsResult:
+        raise NotImplementedError
+
+    def resources(self) -> Sequence[Resource]:
+        raise NotImplementedError
+
+    def resource(self, uri: str) -> tuple[Resource, bytes]:
+        raise NotImplementedError
+
+
+@dataclass
+class FakeLibrary:
+    packs: Mapping[str, FakePack]
+    refused: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def choose(self, slug: str | None) -> FakePack:
+        if slug is None and len(self.packs) == 1:
+            return next(iter(self.packs.values()))
+        if slug is None:
+            raise RequestError("pack", f"missing; name one of {', '.join(self.packs)}")
+        if slug not in self.packs:
+            raise NotFoundError("pack", "not served here")
+        return self.packs[slug]
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+Ask = Callable[..., Answer]
+
+
+@contextmanager
+def serving(library: FakeLibrary, settings: ServerSettings) -> Generator[Ask]:
+    listener = bind(settings)
+    server = make_server(library, settings)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    host, port = listener.getsockname()
+
+    def ask(target: str, method: str = "GET", **query: str) -> Answer:
+        connection = http.client.HTTPConnection(host, port, timeout=20)
+        try:
+            connection.request(method, f"{target}?{urlencode(query)}" if query else target)
+            response = connection.getresponse()
+            headers = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, headers, response.read())
+        finally:
+            connection.close()
+
+    try:
+        yield ask
+    finally:
+        for pack in library.packs.values():
+            pack.release.set()
+        server.should_exit = True
+        thread.join(20)
+        listener.close()
+        assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def one() -> Iterator[Ask]:
+    with serving(FakeLibrary({"pumps": FakePack("pumps")}), ServerSettings(port=0)) as ask:
+        yield ask
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[Ask]:
+    packs = {slug: FakePack(slug) for slug in ("fans", "pumps")}
+    with serving(FakeLibrary(packs, {"valves": "valves/0123: missing"}), ServerSettings(port=0)) as ask:
+        yield ask
+
+
+def test_search_answers_compact_json_with_the_digest(one: Ask):
+    answer = one("/search", q="Öl 油")
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["octavo-digest"] == DIGEST
+    expected = (
+        '{"query":"Öl 油","pack":"pumps","digest":"%s","degraded":false,"refused":true,"reason":null,"results":[]}'
+    )
+    assert answer.body.decode() == expected % DIGEST
+
+
+def test_the_pack_is_chosen_by_slug(two: Ask):
+    assert two("/search", q="oil", pack="fans").json["pack"] == "fans"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        pytest.param("q=oil", SearchRequest(query="oil"), id="defaults"),
+        pytest.param("q=&n=&type=&tags=&pack=", SearchRequest(query=""), id="empty parameters"),
+        pytest.param("q=%20oil%20", SearchRequest(query=" oil "), id="white space is kept"),
+        pytest.param(
+            "q=oil&n=50&type=guide&pack=pumps",
+            SearchRequest(query="oil", max_results=50, type="guide", pack="pumps"),
+            id="all",
+        ),
+        pytest.param(
+            "q=oil&tags=a,%20b&tags=c",
+            SearchRequest(query="oil", tags=("a", "b", "c")),
+            id="tags in lists and repeated",
+        ),
+    ],
+)
+def test_a_query_string_becomes_a_request(query: str, expected: SearchRequest):
+    assert search_request(QueryParams(query)) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        pytest.param({}, "q", id="no query"),
+        pytest.param({"q": "x" * 2001}, "q", id="query too long"),
+        pytest.param({"q": "oil", "n": "0"}, "n", id="too few"),
+        pytest.param({"q": "oil", "n": "51"}, "n", id="too many"),
+        pytest.param({"q": "oil", "n": "xyzzy"}, "n", id="no number"),
+        pytest.param({"q": "oil", "type": "x" * 201}, "type", id="type too long"),
+        pytest.param({"q": "oil", "tags": ",".join("a" * 21)}, "tags", id="too many tags"),
+        pytest.param({"q": "oil", "limit": "5"}, "limit", id="unknown parameter"),
+        pytest.param({"q": "oil", "x" * 300: ""}, "x" * 100, id="unknown and long"),
+    ],
+)
+def test_a_bad_parameter_is_a_problem_that_names_it(one: Ask, query: dict[str, str], field: str):
+    answer = one("/search", **query)
+    problem = answer.json
+    detail = problem.pop("detail")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert problem == {"type": "about:blank", "title": HTTPStatus(422).phrase, "status": 422, "field": field}
+    assert detail.startswith(f"{field}: ")
+    assert "xyzzy" not in detail
+    assert len(detail) < 250
+
+
+def test_a_parameter_given_twice_is_refused(one: Ask):
+    answer = one("/search?q=a&q=b")
+    assert (answer.status, answer.json["field"]) == (422, "q")
+
+
+def test_several_packs_ask_for_the_pack(two: Ask):
+    answer = two("/search", q="oil")
+    assert (answer.status, answer.json["field"]) == (422, "pack")
+    assert "fans, pumps" in answer.json["detail"]
+
+
+def test_an_unknown_pack_is_not_found(two: Ask):
+    answer = two("/search", q="oil", pack="valves")
+    assert (answer.status, answer.json["field"]) == (404, "pack")
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/search/", "/packs/valves/mcp", "/packs/a/b/mcp"])
+def test_an_unknown_path_is_not_found_and_never_redirected(one: Ask, path: str):
+    answer = one(path, "POST" if path.endswith("mcp") else "GET")
+    assert (answer.status, answer.json["title"]) == (404, "Not Found")
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/search"), ("DELETE", "/"), ("PUT", "/healthz")])
+def test_another_method_is_refused_with_those_allowed(one: Ask, method: str, path: str):
+    answer = one(path, method)
+    assert answer.status == 405
+    assert set(answer.headers["allow"].split(", ")) == {"GET", "HEAD"}
+    assert answer.json["status"] == 405
+
+
+@pytest.mark.parametrize("query", ["crash", "bug"])
+def test_a_failure_of_the_server_is_not_explained_to_the_client(one: Ask, query: str):
+    answer = one("/search", q=query)
+    assert answer.status == 500
+    assert answer.json == {"type": "about:blank", "title": "Internal Server Error", "status": 500}
+
+
+def test_a_pack_that_hangs_is_given_up_and_the_client_told_to_retry():
+    library = FakeLibrary({"pumps": FakePack("pumps")})
+    with serving(library, ServerSettings(port=0, answer_timeout=0.05)) as ask:
+        answer = ask("/search", q="hang")
+    assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+
+
+def test_requests_beyond_the_queue_are_turned_away_at_once():
+    async def fill() -> list[BaseException | None]:
+        workers = Workers(timeout=30)
+        release = threading.Event()
+        tasks = [asyncio.create_task(workers.run(release.wait, 30.0)) for _ in range(129)]
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        release.set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        workers.close()
+        return [task.exception() for task in done]
+
+    (error,) = asyncio.run(fill())
+    assert isinstance(error, UnavailableError)
+
+
+def test_work_that_was_given_up_and_had_not_begun_is_never_done():
+    begun: list[float] = []
+
+    async def overload() -> None:
+        workers = Workers(timeout=0.05)
+        release = threading.Event()
+
+        def work(seconds: float) -> None:
+            begun.append(seconds)
+            release.wait(seconds)
+
+        results = await asyncio.gather(*(workers.run(work, 30.0) for _ in range(64)), return_exceptions=True)
+        assert all(isinstance(result, UnavailableError) for result in results)
+        release.set()
+        workers.close()
+
+    asyncio.run(overload())
+    assert 0 < len(begun) < 64
+
+
+def test_health_lists_what_is_served_and_what_is_refused(two: Ask):
+    answer = two("/healthz")
+    pack = {"digest": DIGEST, "version": "1.2", "documents": 3, "passages": 7}
+    assert answer.status == 200
+    assert answer.json == {
+        "status": "degraded",
+        "packs": {"fans": pack, "pumps": pack},
+        "refused": {"valves": "valves/0123: missing"},
+    }
+
+
+def test_health_is_ok_when_every_pack_serves(one: Ask):
+    assert one("/healthz").json["status"] == "ok"
+
+
+def test_a_server_without_a_pack_is_down():
+    with serving(FakeLibrary({}, {"pumps": "damaged"}), ServerSettings(port=0)) as ask:
+        answer = ask("/healthz")
+    assert (answer.status, answer.json["status"]) == (503, "down")
+
+
+def test_the_index_names_every_endpoint(two: Ask):
+    endpoints = two("/").json["endpoints"]
+    assert list(endpoints) == ["/search", "/healthz", "/mcp", "/packs/fans/mcp", "/packs/pumps/mcp"]
+
+
+@pytest.mark.parametrize(("method", "target"), [("GET", "/search?q=oil"), ("POST", "/mcp")])
+def test_the_first_search_or_mcp_request_starts_mcp(monkeypatch: pytest.MonkeyPatch, method: str, target: str):
+    started = threading.Event()
+
+    def build(host: object) -> dict[str | None, Any]:
+        started.set()
+        return {}
+
+    monkeypatch.setattr("octavo_serve.mcp_host._QUIET", 3600)
+    monkeypatch.setattr("octavo_serve.mcp_host.McpHost._build", build)
+    with serving(FakeLibrary({"pumps": FakePack("pumps")}), ServerSettings(port=0)) as ask:
+        assert ask("/healthz").status == 200
+        assert not started.is_set()
+        ask(target, method)
+        assert started.wait(20)
+
+
+def test_a_quiet_server_starts_mcp_by_itself(monkeypatch: pytest.MonkeyPatch):
+    started = threading.Event()
+
+    def build(host: object) -> dict[str | None, Any]:
+        started.set()
+        return {}
+
+    monkeypatch.setattr("octavo_serve.mcp_host._QUIET", 0)
+    monkeypatch.setattr("octavo_serve.mcp_host.McpHost._build", build)
+    with serving(FakeLibrary({"pumps": FakePack("pumps")}), ServerSettings(port=0)):
+        assert started.wait(20)
+
+
+def test_search_goes_on_when_mcp_cannot_start(monkeypatch: pytest.MonkeyPatch):
+    def fail(host: object) -> dict[str | None, Any]:
+        raise ImportError(SECRET)
+
+    monkeypatch.setattr("octavo_serve.mcp_host.McpHost._build", fail)
+    with serving(FakeLibrary({"pumps": FakePack("pumps")}), ServerSettings(port=0)) as ask:
+        answer = ask("/mcp", "POST")
+        assert answer.status == 500
+        assert SECRET.encode() not in answer.body
+        assert ask("/search", q="oil").status == 200
+
+
+START = """
+import asyncio, sys
+from types import SimpleNamespace
+from octavo_serve.http_app import create_app
+from octavo_serve.settings import ServerSettings
+import octavo_serve.run
+
+pack = SimpleNamespace(search=lambda request: {"digest": "d"})
+library = SimpleNamespace(packs={"pumps": pack}, refused={}, choose=lambda slug: pack)
+app = create_app(library, ServerSettings())
+sent = []
+
+async def receive():
+    return {"type": "http.request", "body": b""}
+
+async def send(message):
+    sent.append(message)
+
+headers = [(b"host", b"localhost")]
+scope = {"type": "http", "method": "GET", "path": "/search", "query_string": b"q=oil", "headers": headers}
+asyncio.run(app(scope, receive, send))
+assert sent[0]["status"] == 200, sent
+loaded = {"mcp", "mcp_types", "pyarrow", "lance", "jsonschema"} & sys.modules.keys()
+assert not loaded, loaded
+"""
+
+
+def test_a_search_is_answered_without_the_slow_imports():
+    subprocess.run([sys.executable, "-c", START], check=True, timeout=60)
