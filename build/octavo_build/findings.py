@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-SEVERITIES = ("error", "warning", "note")
+SEVERITIES: tuple[str, ...] = ("error", "warning", "note")
 
 CODES: dict[str, tuple[str, str]] = {
     # code: (severity, what the author can do)

@@ -41,7 +41,7 @@ class Frontmatter:
     """Line of each top-level key, counted from 1."""
 
 
-class YamlProblem(Exception):
+class YamlError(Exception):
     """A YAML text that cannot be used, and the line (from 0) where that shows."""
 
     def __init__(self, line: int, reason: str) -> None:
@@ -91,17 +91,17 @@ def parse_yaml(text: str) -> tuple[Any, dict[str, int], list[tuple[int, str]]]:
     """Parse one YAML document with scalars as written.
 
     Returns the value, the line (from 0) of each top-level key, and repeated keys as (line, key).
-    Raises YamlProblem for what is not YAML or exceeds MAX_NODES or MAX_DEPTH.
+    Raises YamlError for what is not YAML or exceeds MAX_NODES or MAX_DEPTH.
     """
     try:
         node = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise YamlProblem(mark.line if mark else 0, " ".join(filter(None, (error.context, error.problem)))) from error
+        raise YamlError(mark.line if mark else 0, " ".join(filter(None, (error.context, error.problem)))) from error
     except yaml.YAMLError as error:
-        raise YamlProblem(0, "a character that YAML does not allow") from error
+        raise YamlError(0, "a character that YAML does not allow") from error
     except RecursionError as error:
-        raise YamlProblem(0, f"nested deeper than {MAX_DEPTH} levels") from error
+        raise YamlError(0, f"nested deeper than {MAX_DEPTH} levels") from error
     reader = _Reader()
     value = None if node is None else reader.value(node, 0)
     lines = {}
@@ -121,9 +121,9 @@ class _Reader:
         self.count += 1
         line = node.start_mark.line if node.start_mark else 0
         if depth > MAX_DEPTH:
-            raise YamlProblem(line, f"nested deeper than {MAX_DEPTH} levels")
+            raise YamlError(line, f"nested deeper than {MAX_DEPTH} levels")
         if self.count > MAX_NODES:
-            raise YamlProblem(line, f"more than {MAX_NODES} values")
+            raise YamlError(line, f"more than {MAX_NODES} values")
         if isinstance(node, yaml.ScalarNode):
             return None if node.tag == "tag:yaml.org,2002:null" else str(node.value)
         if isinstance(node, yaml.SequenceNode):
@@ -134,7 +134,7 @@ class _Reader:
         seen: set[str] = set()
         for key, item in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise YamlProblem(key.start_mark.line if key.start_mark else 0, "a key that is a list or a mapping")
+                raise YamlError(key.start_mark.line if key.start_mark else 0, "a key that is a list or a mapping")
             name = str(key.value)
             if name in seen:
                 self.repeated.append((key.start_mark.line if key.start_mark else 0, name))
@@ -159,7 +159,7 @@ def _read_block(path: str, raw: bytes, start: int, end: int, after: int) -> Fron
     text = re.sub(r"\r\n?", "\n", block.decode("utf-8", "replace"))
     try:
         value, lines, repeated = parse_yaml(text)
-    except YamlProblem as problem:
+    except YamlError as problem:
         if _KEY.search(block) is None:
             return _not_metadata(path, first_line, opening)
         finding = Finding(path, first_line + problem.line, "yaml-invalid", str(problem))

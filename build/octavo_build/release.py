@@ -11,7 +11,7 @@ import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -40,11 +40,7 @@ def seal(parts: Path, manifest: Manifest, pack: Path) -> Path:
     for path in sorted(manifest.files):
         _copy(parts / path, staging / path, staging)
     _write(staging / MANIFEST, data)
-    _sync_directories(staging)
-    if target.exists():
-        os.rename(target, pack / f"{STAGING_PREFIX}damaged-{digest[:16]}")
-    os.rename(staging, target)
-    _sync_directory(pack)
+    _reveal(staging, target)
     return target
 
 
@@ -68,18 +64,17 @@ def point(artifact: Path) -> None:
     _sync_directory(pack)
 
 
-def install(files: dict[str, Path | bytes], target: Path) -> None:
-    """Put a directory of files (copied or given as bytes) in its final place in one rename; replaces one that is there.
-
-    For what is shared by releases: an encoder.
-    """
+def install(files: Mapping[str, bytes], target: Path) -> None:
+    """Put a directory of files in its place in one rename, also where a damaged one is: what releases share."""
     staging = target.parent / f"{STAGING_PREFIX}{target.name[:16]}"
     _make_directory(staging)
-    for name, source in sorted(files.items()):
-        if isinstance(source, bytes):
-            _write(staging / name, source)
-        else:
-            _copy(source, staging / name, staging)
+    for name, data in sorted(files.items()):
+        _write(staging / name, data)
+    _reveal(staging, target)
+
+
+def _reveal(staging: Path, target: Path) -> None:
+    """Make a complete staging directory visible; one that is in its place goes aside, to be swept."""
     _sync_directories(staging)
     if target.exists():
         os.rename(target, target.parent / f"{STAGING_PREFIX}damaged-{target.name[:16]}")
@@ -88,22 +83,22 @@ def install(files: dict[str, Path | bytes], target: Path) -> None:
 
 
 @contextmanager
-def exclusive(directory: Path) -> Iterator[None]:
+def exclusive(directory: Path) -> Generator[None]:
     """Hold `directory` (made when missing) against other builds, and sweep what a killed one left in it."""
     directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
     directory.chmod(DIRECTORY_MODE)
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        for leftover in sorted(directory.glob(f"{STAGING_PREFIX}*")):
-            _remove(leftover)
+        _sweep(directory)
         yield
+        _sweep(directory)
     finally:
         os.close(handle)
 
 
 @contextmanager
-def clear_disk_errors(what: str) -> Iterator[None]:
+def clear_disk_errors(what: str) -> Generator[None]:
     """Turn a full disk, whichever library met it, into one clear line."""
     try:
         yield
@@ -113,6 +108,11 @@ def clear_disk_errors(what: str) -> Iterator[None]:
             message = f"{what}: the disk is full; the last release is untouched. Free some space and build again"
             raise ConfigError(message) from error
         raise
+
+
+def _sweep(directory: Path) -> None:
+    for leftover in sorted(directory.glob(f"{STAGING_PREFIX}*")):
+        _remove(leftover)
 
 
 def _is_intact(artifact: Path) -> bool:

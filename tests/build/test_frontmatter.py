@@ -37,7 +37,8 @@ def test_metadata_is_the_same_however_the_fences_are_written(raw: bytes) -> None
 def test_scalars_stay_as_written() -> None:
     raw = b"---\na: 1.10\nb: no\nc: 0123\nd: 12:30\ne: 2026-11-30\nf: null\ng:\nh: 'null'\ni: ~\n---\n"
     assert read_frontmatter("a.md", raw).metadata == {
-        "a": "1.10", "b": "no", "c": "0123", "d": "12:30", "e": "2026-11-30", "f": None, "g": None, "h": "null", "i": None,
+        "a": "1.10", "b": "no", "c": "0123", "d": "12:30", "e": "2026-11-30",
+        "f": None, "g": None, "h": "null", "i": None,
     }  # fmt: skip
 
 

@@ -168,7 +168,9 @@ def test_the_first_file_keeps_a_repeated_id(tmp_path: Path) -> None:
         pytest.param(b"---\nid: a\ntitle: A\n---\nbad \xff byte", ["encoding-invalid"], id="bad utf-8"),
         pytest.param("# Hé".encode("utf-16"), ["encoding-utf16", "id-missing"], id="utf-16"),
         pytest.param(b"---\nid: a\ntitle: A\n---\na\0b", ["control-character"], id="nul"),
-        pytest.param(b"---\nid: [a]\ntitle: A\ntags: {a: b}\n---\nx", ["frontmatter-value"] * 2 + ["id-missing"], id="kinds"),
+        pytest.param(
+            b"---\nid: [a]\ntitle: A\ntags: {a: b}\n---\nx", ["frontmatter-value"] * 2 + ["id-missing"], id="kinds"
+        ),
         pytest.param(b"", ["id-missing"], id="empty"),
     ],
 )
@@ -191,7 +193,12 @@ def test_titles_come_from_frontmatter_then_the_first_heading_then_the_name(tmp_p
         )
     )
     titles = {path: document.title for path, document in by_path(pack).items()}
-    assert titles == {"a.md": "Front", "b.md": "The real one", "some-file_name.md": "some file name", "bom.md": "Setext"}
+    assert titles == {
+        "a.md": "Front",
+        "b.md": "The real one",
+        "some-file_name.md": "some file name",
+        "bom.md": "Setext",
+    }
 
 
 def test_links_are_followed_to_files_of_the_pack_only(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ class _Fields:
         return ()
 
     def _refuse(self, key: str, expected: str, value: object) -> None:
-        kind = {dict: "a mapping", list: "a list"}.get(type(value), "one value")
+        kind = "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else "one value"
         message = f"{key}: expected {expected}, found {kind}"
         self._findings.append(Finding(self._path, self._front.lines.get(key, 1), "frontmatter-value", message))
 

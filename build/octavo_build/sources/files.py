@@ -33,8 +33,8 @@ def read_files(
 ) -> tuple[list[SourceFile], list[Finding]]:
     """Read every file under `root` with one of `suffixes`, sorted by path.
 
-    Hidden directories and SKIPPED_DIRECTORIES are passed by, and the top-level ones named in `skip`. What cannot be read, or may not
-    be, is a finding.
+    Hidden directories and SKIPPED_DIRECTORIES are passed by, and the top-level ones named in `skip`. What cannot be
+    read, or may not be, is a finding.
     """
     files: dict[str, SourceFile] = {}
     findings: list[Finding] = []

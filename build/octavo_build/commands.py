@@ -1,0 +1,189 @@
+"""The sub-commands that the extra [build] adds. Everything heavy is imported when a command runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
+
+from octavo_artifact.command import Command
+from octavo_artifact.errors import ArtifactError, OctavoError
+from octavo_artifact.layout import POINTER, TABLES, VECTORS
+
+SHOWN_FINDINGS = 3
+"""Findings of one code that the terminal shows; report.json has all."""
+
+
+def _build_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("packs", nargs="+", type=Path, metavar="PACK", help="folder of a pack")
+    parser.add_argument("--out", type=Path, default=Path("dist"), metavar="DIST", help="where releases go (dist)")
+    parser.add_argument("-j", "--jobs", type=int, metavar="N", help="processes that encode (one for each CPU)")
+    parser.add_argument("--strict", action="store_true", help="release nothing that has an error or a warning")
+    parser.add_argument(
+        "--state",
+        type=Path,
+        default=Path(".octavo"),
+        metavar="DIR",
+        help="the build's own memory (.octavo)",
+    )
+    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no findings")
+
+
+def _build(arguments: Namespace) -> int:
+    from octavo_build.progress import make_progress
+    from octavo_build.tasks import Build, run
+    from octavo_build.workers import Workers
+
+    packs = _folders(arguments.packs)
+    with Workers(arguments.jobs) as workers, make_progress(quiet=arguments.quiet) as progress:
+        build = Build(packs, arguments.out, arguments.state, workers, progress, arguments.strict)
+        slugs = build.slugs()
+        code = run(build)
+    outcomes = [_outcome(slug, build.dist, build.state, build.failures.get(slug)) for slug in slugs]
+    if "encoder" in build.failures:
+        raise _as_error(build.failures["encoder"])
+    if arguments.json:
+        print(json.dumps({"packs": outcomes}, ensure_ascii=False))
+    else:
+        for outcome in outcomes:
+            _say(outcome, show_findings=not arguments.quiet)
+    return 1 if code or build.failures else 0
+
+
+def _folders(paths: list[Path]) -> list[Path]:
+    """The packs among the arguments. A file that a shell's `packs/*` brought along is told and left out."""
+    files = [path for path in paths if path.is_file()]
+    if len(files) < len(paths):
+        for path in files:
+            print(f"octavo: {path}: a file, not a pack; left out", file=sys.stderr)
+        return [path for path in paths if path not in files]
+    return paths
+
+
+def _as_error(failure: OctavoError | str) -> OctavoError:
+    return failure if isinstance(failure, OctavoError) else OctavoError(f"the build failed:\n{failure}")
+
+
+def _outcome(slug: str, dist: Path, state: Path, failure: OctavoError | str | None) -> dict[str, Any]:
+    if failure is not None:
+        return {"slug": slug, "error": str(_as_error(failure))}
+    released = json.loads((state / "work" / slug / "released.json").read_text())
+    artifact = dist / slug / released["digest"]
+    report = json.loads((artifact / "report.json").read_text())
+    return {"slug": slug, **released, "artifact": str(artifact), "findings": report["findings"]}
+
+
+def _say(outcome: dict[str, Any], *, show_findings: bool) -> None:
+    """One pack's outcome for a person: findings on stderr, grouped by code, and the release on stdout."""
+    if "error" in outcome:
+        print(f"octavo: {outcome['slug']}: {outcome['error']}", file=sys.stderr)
+        return
+    if show_findings:
+        _say_findings(outcome["slug"], outcome["findings"])
+    counts = outcome["counts"]
+    print(
+        f"{outcome['slug']} {outcome['digest'][:12]}  {counts['documents']} documents, {counts['passages']} passages, "
+        f"{counts['windows']} windows; {counts['error']} errors, {counts['warning']} warnings  {outcome['artifact']}"
+    )
+
+
+def _say_findings(slug: str, findings: list[dict[str, Any]]) -> None:
+    colours = {"error": "\x1b[31m", "warning": "\x1b[33m"} if _colourful() else {}
+    by_code: dict[str, list[dict[str, Any]]] = {}
+    for finding in findings:
+        if finding["severity"] != "note":
+            by_code.setdefault(finding["code"], []).append(finding)
+    for code, same in sorted(by_code.items()):
+        severity = same[0]["severity"]
+        colour, plain = colours.get(severity, ""), "\x1b[0m" if severity in colours else ""
+        print(f"{slug}: {colour}{severity}{plain} {code} ({len(same)}): {same[0]['advice']}", file=sys.stderr)
+        for finding in same[:SHOWN_FINDINGS]:
+            print(f"  {finding['path']}:{finding['line']}: {finding['message']}", file=sys.stderr)
+        if len(same) > SHOWN_FINDINGS:
+            print(f"  and {len(same) - SHOWN_FINDINGS} more, in report.json", file=sys.stderr)
+
+
+def _colourful() -> bool:
+    return sys.stderr.isatty() and "NO_COLOR" not in os.environ
+
+
+def _sql_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "artifact", type=Path, metavar="ARTIFACT", help="dist/SLUG/DIGEST, or dist/SLUG"
+    )
+    parser.add_argument("query", metavar="QUERY", help="SQL over documents, passages, edges, nodes, resources, vectors")
+    parser.add_argument("--json", action="store_true", help="print rows as JSON")
+
+
+def _sql(arguments: Namespace) -> int:
+    import duckdb
+    from pyarrow import parquet
+
+    from octavo_artifact.manifest import read_pointer
+
+    artifact: Path = arguments.artifact
+    if (artifact / POINTER).exists():
+        artifact /= read_pointer(artifact)
+    if not (artifact / TABLES[0].file).exists():
+        raise ArtifactError(f"{artifact}: not an artifact; expected dist/SLUG or dist/SLUG/DIGEST")
+    connection = duckdb.connect()
+    for table in TABLES:
+        connection.register(table.file.removesuffix(".parquet"), parquet.read_table(artifact / table.file))
+    if "vectors" in arguments.query:
+        import lance
+
+        connection.register("vectors", lance.dataset(artifact / VECTORS).to_table())
+    # from here on the query sees the tables and nothing else: no file, no network, no setting
+    connection.execute("SET enable_external_access = false; SET lock_configuration = true")
+    try:
+        result = connection.sql(arguments.query)
+    except duckdb.Error as error:
+        raise OctavoError(f"sql: {error}") from error
+    if result is None:
+        return 0
+    if arguments.json:
+        rows = [dict(zip(result.columns, row, strict=True)) for row in result.fetchall()]
+        print(json.dumps(rows, ensure_ascii=False, default=_plain))
+    else:
+        result.show(max_width=200)
+    return 0
+
+
+def _plain(value: object) -> object:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+BUILD = Command(
+    name="build",
+    summary="compile packs into releases",
+    description="Compile each PACK (an ExpertPack, or any folder of Markdown) into an immutable release under DIST\n"
+    "and make it current. Only what changed is done again. Findings go to stderr, the releases to stdout.\n"
+    "Exit codes: 0 all released, 1 a pack was not, 2 wrong arguments or settings.",
+    examples=(
+        "octavo build packs/octavo",
+        "octavo build packs/* --out dist --strict",
+        "octavo build docs --json | jq -r '.packs[].digest'",
+    ),
+    add_arguments=_build_arguments,
+    run=_build,
+    extra="build",
+)
+
+SQL = Command(
+    name="sql",
+    summary="ask an artifact's tables in SQL, read-only",
+    description="Run a DuckDB query over the tables of an artifact: documents, passages, edges, nodes, resources, and\n"
+    "vectors. The query can read nothing else and write nothing.",
+    examples=(
+        "octavo sql dist/octavo 'select type, count(*) from documents group by type order by 2 desc'",
+        "octavo sql dist/octavo 'select d.path, max(p.tokens) from passages p join documents d\n"
+        "      on d.path = (select path from documents limit 1 offset p.document) group by 1' --json",
+    ),
+    add_arguments=_sql_arguments,
+    run=_sql,
+    extra="build",
+)

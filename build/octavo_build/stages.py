@@ -1,0 +1,345 @@
+"""The stages of a build: each reads files of the one before and writes its own, in the pack's work folder.
+
+    source -> passages -> {vectors, lexical, graph, resources} -> release
+
+Each is an ordinary function of paths. `tasks` says which depends on what, so that doit runs only what changed.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from octavo_artifact import __version__
+from octavo_artifact.errors import ArtifactError, PackError
+from octavo_artifact.ids import canonical_json, fragment_id, sha256_file, sha256_hex
+from octavo_artifact.layout import (
+    DOCUMENTS,
+    EDGES,
+    ENCODER_TOKENIZER,
+    LEXICAL,
+    NODES,
+    PASSAGES,
+    REPORT,
+    RESOURCES,
+    TABLES,
+    VECTORS,
+)
+from octavo_artifact.manifest import Column, FileEntry, Manifest, fingerprint, read_encoder, read_pointer
+from octavo_artifact.schema import Document, Edge, Node, Passage, Resource
+from octavo_artifact.text import ANALYZER, FIELD, heading_line, lexical_text
+from octavo_build import release
+from octavo_build.encode import encode_windows
+from octavo_build.findings import Finding, count_by_severity
+from octavo_build.graph import build_graph
+from octavo_build.lexical import LexicalRow, write_lexical
+from octavo_build.pack import Pack
+from octavo_build.passages import PassageLimits, passages_of
+from octavo_build.resources import list_resources
+from octavo_build.sources import read as read_source
+from octavo_build.tables import logical_hash, read_table, write_table
+from octavo_build.vector_cache import VectorCache
+from octavo_build.vectors import read_vectors, write_vectors
+from octavo_build.windows import WindowLimits, load_tokenizer, windows_of
+from octavo_build.workers import Workers
+
+# Libraries whose version may change an artifact's bytes.
+LIBRARIES = ("markdown-it-py", "numpy", "onnxruntime", "pyarrow", "pylance", "pyyaml", "regex", "tantivy", "tokenizers")
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Files between the stages of one pack; those under `parts` go into the artifact as they are."""
+
+    root: Path
+
+    @property
+    def parts(self) -> Path:
+        """The artifact's files before the manifest."""
+        return self.root / "parts"
+
+    @property
+    def pack(self) -> Path:
+        """The pack's identity and the findings of its adapter."""
+        return self.root / "pack.json"
+
+    @property
+    def texts(self) -> Path:
+        """A row a passage: the text to show and the text to index."""
+        return self.root / "texts.parquet"
+
+    @property
+    def windows(self) -> Path:
+        """A row a window: passage row, ordinal, text."""
+        return self.root / "windows.parquet"
+
+    @property
+    def columns(self) -> Path:
+        """Where the vectors lie in their file; written after them."""
+        return self.root / "vectors.json"
+
+    @property
+    def lexical(self) -> Path:
+        """sha256 of each file of the lexical index; written after them."""
+        return self.root / "lexical.json"
+
+    @property
+    def passage_findings(self) -> Path:
+        """Findings of the passages stage."""
+        return self.root / "passages.json"
+
+    @property
+    def graph_findings(self) -> Path:
+        """Findings of the graph stage."""
+        return self.root / "graph.json"
+
+    @property
+    def released(self) -> Path:
+        """What was released: digest and counts."""
+        return self.root / "released.json"
+
+
+def source(root: Path, work: Work) -> None:
+    """Read the pack into the documents table."""
+    pack = read_source(root)
+    work.parts.mkdir(parents=True, exist_ok=True)
+    write_table(work.parts / DOCUMENTS.file, Document, pack.documents)
+    identity = {name: value for name, value in _pack_fields(pack).items() if name != "documents"}
+    _write_json(work.pack, {**identity, "findings": [asdict(finding) for finding in pack.findings]})
+
+
+def passages(work: Work, encoder: Path) -> None:
+    """Cut the documents into passages and windows."""
+    documents = read_table(work.parts / DOCUMENTS.file, Document)
+    tokenizer = load_tokenizer(encoder / ENCODER_TOKENIZER)
+    rows: list[Passage] = []
+    texts: list[tuple[str, str]] = []
+    windows: list[tuple[int, int, str]] = []
+    findings: list[Finding] = []
+    for number, document in enumerate(documents):
+        if not document.searchable:
+            continue
+        cut, found = passages_of(document, number)
+        findings += found
+        for passage in cut:
+            line = heading_line(document.title, passage.passage.heading_path)
+            for ordinal, text in enumerate(windows_of(tokenizer, line, passage.visible)):
+                windows.append((len(rows), ordinal, text))
+            rows.append(passage.passage)
+            texts.append((passage.text, passage.visible))
+    write_table(work.parts / PASSAGES.file, Passage, rows)
+    _write_columns(work.texts, shown=[shown for shown, _ in texts], visible=[visible for _, visible in texts])
+    _write_columns(
+        work.windows,
+        passage=pa.array([passage for passage, _, _ in windows], pa.int32()),
+        window=pa.array([ordinal for _, ordinal, _ in windows], pa.int32()),
+        text=pa.array([text for _, _, text in windows], pa.string()),
+    )
+    _write_json(work.passage_findings, [asdict(finding) for finding in sorted(findings)])
+
+
+def vectors(  # noqa: PLR0917  # what it reads, where it looks for known vectors, who works
+    work: Work,
+    dist: Path,
+    encoder: Path,
+    cache: VectorCache,
+    workers: Workers,
+    progress: Callable[[int], Callable[[int], None]],
+) -> None:
+    """Encode the windows that no cache and no earlier release has, and write the vector table.
+
+    `progress` takes the number of windows and gives what is called as they are encoded.
+    """
+    table = pq.read_table(work.windows)
+    texts: list[str] = table.column("text").to_pylist()
+    seed = _earlier_vectors(dist / json.loads(work.pack.read_text())["slug"], encoder.name)
+    encoded = encode_windows(texts, encoder, workers, cache, seed, progress(len(texts)))
+    target = work.parts / VECTORS
+    shutil.rmtree(target, ignore_errors=True)
+    columns = write_vectors(
+        target,
+        table.column("passage").to_numpy(),
+        table.column("window").to_numpy(),
+        [bytes.fromhex(sha256_hex(text.encode())) for text in texts],
+        encoded,
+    )
+    described = {name: asdict(column) for name, column in columns.items()}
+    _write_json(work.columns, {"columns": described, "files": _hashes(target)})
+
+
+def lexical(work: Work) -> None:
+    """Write the word index, whose stored fields are all that a search shows."""
+    documents = read_table(work.parts / DOCUMENTS.file, Document)
+    rows = read_table(work.parts / PASSAGES.file, Passage)
+    texts = pq.read_table(work.texts)
+    shown, visible = texts.column("shown").to_pylist(), texts.column("visible").to_pylist()
+    target = work.parts / LEXICAL
+    shutil.rmtree(target, ignore_errors=True)
+    write_lexical(
+        target,
+        (
+            _lexical_row(documents[passage.document], passage, text, body)
+            for passage, text, body in zip(rows, shown, visible, strict=True)
+        ),
+    )
+    _write_json(work.lexical, _hashes(target))
+
+
+def graph(work: Work) -> None:
+    """Write nodes and edges."""
+    built = build_graph(read_table(work.parts / DOCUMENTS.file, Document))
+    write_table(work.parts / NODES.file, Node, built.nodes)
+    write_table(work.parts / EDGES.file, Edge, built.edges)
+    _write_json(work.graph_findings, [asdict(finding) for finding in built.findings])
+
+
+def resources(work: Work) -> None:
+    """Write what MCP lists."""
+    pack = _read_pack(work)
+    write_table(work.parts / RESOURCES.file, Resource, list_resources(pack))
+
+
+def publish(work: Work, dist: Path, encoder: Path, *, strict: bool) -> None:
+    """Seal the release, verify it and make it current.
+
+    Raises PackError when `strict` and a finding is an error or a warning: nothing is released then.
+    """
+    pack = _read_pack(work)
+    findings = sorted(
+        Finding(**finding)
+        for file in (work.passage_findings, work.graph_findings)
+        for finding in json.loads(file.read_text())
+    )
+    findings = sorted([*pack.findings, *findings])
+    counts = count_by_severity(findings)
+    if strict and (refused := counts["error"] + counts["warning"]):
+        first = next(finding for finding in findings if finding.severity in ("error", "warning"))
+        raise PackError(
+            f"{pack.slug}: not released: --strict, and {refused} findings are errors or warnings; the first is "
+            f"{first.path}:{first.line}: {first.code}: {first.message}"
+        )
+    _write_json(work.parts / REPORT, {"counts": counts, "findings": [finding.as_json() for finding in findings]})
+    manifest = _manifest(work, pack, encoder)
+    with release.exclusive(dist / pack.slug):
+        artifact = release.seal(work.parts, manifest, dist / pack.slug)
+        release.verify(artifact)
+        release.point(artifact)
+    _write_json(work.released, {"digest": artifact.name, "counts": {**manifest.counts, **counts}})
+
+
+def library_versions() -> dict[str, str]:
+    """The versions that an artifact records."""
+    return {"octavo": __version__, **{name: version(name) for name in LIBRARIES}}
+
+
+def _manifest(work: Work, pack: Pack, encoder: Path) -> Manifest:
+    tables = {table.file: logical_hash(work.parts / table.file, table) for table in TABLES}
+    columns = json.loads(work.columns.read_text())["columns"]
+    return Manifest(
+        digest="",
+        pack={name: value for name, value in _pack_fields(pack).items() if name not in ("documents", "findings")},
+        encoder=read_encoder(encoder, encoder.name),
+        parameters={
+            "lexical": {"analyzer": ANALYZER, "field": FIELD},
+            "passages": asdict(PassageLimits()),
+            "windows": asdict(WindowLimits()),
+        },
+        libraries=library_versions(),
+        counts={
+            **{
+                table.file.removesuffix(".parquet"): pq.read_metadata(work.parts / table.file).num_rows
+                for table in TABLES
+            },
+            "windows": pq.read_metadata(work.windows).num_rows,
+        },
+        columns={name: Column(**column) for name, column in columns.items()},
+        tables=tables,
+        files={
+            path: FileEntry(sha256, (work.parts / path).stat().st_size)
+            for path, sha256 in _hashes(work.parts, only=_part_names()).items()
+        },
+    )
+
+
+def _part_names() -> frozenset[str]:
+    return frozenset({*(table.file for table in TABLES), VECTORS, LEXICAL, REPORT})
+
+
+def _lexical_row(document: Document, passage: Passage, text: str, visible: str) -> LexicalRow:
+    hit = {
+        "text": text,
+        "added_text": passage.prefix,
+        "source_file": document.path,
+        "id": document.id,
+        "uri": document.uri,
+        "fragment_id": fragment_id(document.id, passage.section, passage.span_sha256),
+        "title": document.title,
+        "heading_path": list(passage.heading_path),
+        "type": document.type,
+        "tags": list(document.tags),
+        "line_range": [passage.start_line, passage.end_line],
+        "byte_range": [passage.start_byte, passage.end_byte],
+        "span_sha256": passage.span_sha256,
+        "content_hash": f"sha256:{document.body_sha256}",
+        "verified_at": document.verified_at,
+        "verified_by": document.verified_by,
+    }
+    return LexicalRow(
+        text=lexical_text(document.title, passage.heading_path, document.tags, visible),
+        type=document.type,
+        tags=document.tags,
+        path=document.path,
+        document=passage.document,
+        hit=canonical_json(hit).decode(),
+    )
+
+
+def _earlier_vectors(pack: Path, encoder: str) -> dict[bytes, NDArray[np.float32]]:
+    """Vectors of the pack's current release by sha256 of their window's text, if the same encoder made them."""
+    try:
+        artifact = pack / read_pointer(pack)
+        manifest = release.verify(artifact)
+        runtime = (fingerprint(manifest.encoder), manifest.libraries.get("onnxruntime"))
+        if runtime != (encoder, version("onnxruntime")):
+            return {}  # another release of onnxruntime may round in another way
+        hashes, encoded = read_vectors(artifact / VECTORS)
+    except ArtifactError:
+        return {}  # nothing to reuse is no error: the windows are encoded again
+    return dict(zip(hashes, encoded, strict=True))
+
+
+def _pack_fields(pack: Pack) -> dict[str, Any]:
+    return {name: getattr(pack, name) for name in Pack.__dataclass_fields__}
+
+
+def _read_pack(work: Work) -> Pack:
+    fields = json.loads(work.pack.read_text())
+    findings = tuple(Finding(**finding) for finding in fields.pop("findings"))
+    documents = tuple(read_table(work.parts / DOCUMENTS.file, Document))
+    return Pack(**fields, documents=documents, findings=findings)
+
+
+def _hashes(root: Path, only: frozenset[str] | None = None) -> dict[str, str]:
+    """sha256 of every file under `root`, by path; with `only`, of those whose first part is named there."""
+    files = (path for path in sorted(root.rglob("*")) if path.is_file())
+    relative = ((path.relative_to(root), path) for path in files)
+    return {name.as_posix(): sha256_file(path) for name, path in relative if only is None or name.parts[0] in only}
+
+
+def _write_columns(path: Path, **columns: pa.Array | Sequence[str]) -> None:
+    arrays = {name: c if isinstance(c, pa.Array) else pa.array(c, pa.string()) for name, c in columns.items()}
+    pq.write_table(pa.table(arrays), path, compression="zstd")
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_bytes(canonical_json(value))

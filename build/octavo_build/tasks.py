@@ -1,0 +1,212 @@
+"""The build as doit tasks: one a stage and pack, what each is made from, and how they run.
+
+doit decides by content what is out of date. Two things it does not see are checked here: that a target still holds what
+its task wrote (a killed build may have left a newer one), and that the compiler itself is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import octavo_artifact
+import octavo_build
+from octavo_artifact.errors import ConfigError, OctavoError
+from octavo_artifact.ids import canonical_json, sha256_file, sha256_hex
+from octavo_artifact.layout import DOCUMENTS, EDGES, ENCODER_MODEL, ENCODER_SPEC, ENCODERS, NODES, PASSAGES, RESOURCES
+from octavo_build import release, stages
+from octavo_build.encoders import install_encoder, wanted_encoder
+from octavo_build.progress import Progress
+from octavo_build.sources import detect, slug_of
+from octavo_build.sources.files import list_files
+from octavo_build.stages import Work
+from octavo_build.vector_cache import VectorCache
+from octavo_build.workers import Workers
+
+Task = dict[str, Any]
+Action = Callable[[], object]
+
+
+@dataclass(slots=True)
+class Build:
+    """One run of the compiler: what to build, where, and what came of it."""
+
+    packs: Sequence[Path]
+    dist: Path
+    state: Path
+    """Folder of the build's own memory: work files, vector cache, doit's database."""
+    workers: Workers
+    progress: Progress
+    strict: bool = False
+    failures: dict[str, OctavoError | str] = field(default_factory=dict[str, "OctavoError | str"])
+    """Slug to what stopped its build."""
+
+    def slugs(self) -> dict[str, Path]:
+        """The packs by slug. Raises ConfigError when two have the same, or one is no folder."""
+        found: dict[str, Path] = {}
+        for root in self.packs:
+            slug = slug_of(root)
+            if slug in found:
+                raise ConfigError(f"{root} and {found[slug]} are both packs with the slug {slug!r}; rename one")
+            found[slug] = root
+        return found
+
+
+def build_tasks(build: Build) -> Iterator[Task]:
+    """All tasks of a build, for doit."""
+    encoder = build.dist / ENCODERS / wanted_encoder()
+    cache = VectorCache(build.state / "vectors.sqlite")
+    yield {
+        "name": "encoder",
+        "actions": [_guarded(build, "encoder", partial(install_encoder, build.dist))],
+        "targets": [str(encoder / ENCODER_SPEC), str(encoder / ENCODER_MODEL)],
+        "uptodate": [_unchanged],
+        **_SILENT,
+    }
+    for slug, root in build.slugs().items():
+        yield from _pack_tasks(build, slug, root, encoder, cache)
+
+
+def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: VectorCache) -> Iterator[Task]:
+    work = Work(build.state / "work" / slug)
+    parts = work.parts
+    documents, passages = parts / DOCUMENTS.file, parts / PASSAGES.file
+    files = list_files(root)
+
+    def task(stage: str, action: Action, sources: Sequence[Path], targets: Sequence[Path], **settings: object) -> Task:
+        said = build.progress.stage(slug, stage)
+        return {
+            "name": f"{slug}:{stage}",
+            "actions": [_guarded(build, slug, action, said, targets)],
+            "file_dep": [str(path) for path in sources],
+            "targets": [str(path) for path in targets],
+            "uptodate": [_unchanged, _config({"compiler": compiler_digest(), **settings})],
+            **_SILENT,
+        }
+
+    yield task(
+        "source",
+        partial(stages.source, root, work),
+        [root / path for path in files if (root / path).is_file() and os.access(root / path, os.R_OK)],
+        [documents, work.pack],
+        root=str(root.resolve()),
+        format=detect(root),
+        files=files,
+    )
+    yield {
+        **task(
+            "passages",
+            partial(stages.passages, work, encoder),
+            [documents],
+            [passages, work.texts, work.windows, work.passage_findings],
+            encoder=encoder.name,
+        ),
+        "task_dep": ["octavo:encoder"],
+    }
+    yield task(
+        "vectors",
+        lambda: stages.vectors(work, build.dist, encoder, cache, build.workers, build.progress.encoding(slug)),
+        [work.windows],
+        [work.columns],
+        encoder=encoder.name,
+    )
+    yield task("lexical", partial(stages.lexical, work), [documents, passages, work.texts], [work.lexical])
+    yield task(
+        "graph",
+        partial(stages.graph, work),
+        [documents],
+        [parts / NODES.file, parts / EDGES.file, work.graph_findings],
+    )
+    yield task("resources", partial(stages.resources, work), [documents, work.pack], [parts / RESOURCES.file])
+    inputs = [
+        documents, passages, work.pack, work.windows, work.columns, work.lexical, parts / NODES.file,
+        parts / EDGES.file, parts / RESOURCES.file, work.passage_findings, work.graph_findings,
+    ]  # fmt: skip
+    yield {
+        **task(
+            "release",
+            partial(stages.publish, work, build.dist, encoder, strict=build.strict),
+            inputs,
+            [work.released],
+        ),
+        # dist belongs to the operator, who may have removed or damaged a release: looked at in every build
+        "uptodate": [False],
+    }
+
+
+_SILENT: Mapping[str, Any] = {"io": {"capture": False}}
+
+
+def _guarded(
+    build: Build, slug: str, action: Action, said: Callable[[], None] | None = None, targets: Sequence[Path] = ()
+) -> Callable[[], dict[str, Any] | bool]:
+    """An action for doit that keeps what stopped it, and remembers the content of its targets."""
+
+    def run() -> dict[str, Any] | bool:
+        try:
+            with release.clear_disk_errors(slug):
+                action()
+        except OctavoError as error:
+            build.failures.setdefault(slug, error)
+            return False
+        except Exception:
+            build.failures.setdefault(slug, traceback.format_exc())
+            return False
+        if said:
+            said()
+        return {"targets": {path.name: sha256_file(path) for path in targets}}
+
+    return run
+
+
+def _unchanged(task: Any, values: Mapping[str, Any]) -> bool:
+    """Whether every target holds what its task wrote last; doit itself only asks whether it exists."""
+    written: Mapping[str, str] = values.get("targets", {})
+    paths = [Path(target) for target in task.targets]
+    return all(path.is_file() and written.get(path.name) == sha256_file(path) for path in paths)
+
+
+def _config(settings: Mapping[str, object]) -> Any:
+    from doit.tools import config_changed
+
+    return config_changed(sha256_hex(canonical_json(settings)))
+
+
+def compiler_digest() -> str:
+    """sha256 over the sources of the compiler and the format, and the versions of the libraries that matter."""
+    digest = hashlib.sha256()
+    for package in (octavo_build, octavo_artifact):
+        root = Path(package.__path__[0])
+        for path in sorted(root.rglob("*.py")):
+            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    digest.update(canonical_json(stages.library_versions()))
+    return digest.hexdigest()
+
+
+def run(build: Build) -> int:
+    """Run the build through doit; returns doit's exit code, 0 when every task succeeded.
+
+    What stopped a pack is in `build.failures`; the other packs are built all the same.
+    """
+    from doit.cmd_base import ModuleTaskLoader
+    from doit.doit_cmd import DoitMain
+
+    build.state.mkdir(parents=True, exist_ok=True)
+    with release.exclusive(build.state):
+        namespace = {
+            "DOIT_CONFIG": {
+                "dep_file": str(build.state / "doit.sqlite"),
+                "backend": "sqlite3",
+                "reporter": "zero",
+                "verbosity": 0,
+            },
+            "task_octavo": lambda: build_tasks(build),
+        }
+        threads = str(max(1, min(len(build.packs), os.cpu_count() or 1)))
+        return DoitMain(ModuleTaskLoader(namespace)).run(["run", "--continue", "-n", threads, "-P", "thread"])

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+import lance
+import lancedb
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from octavo_artifact.errors import ArtifactError
+from octavo_artifact.manifest import Column
+from octavo_build import vectors as module
+from octavo_build.lance_format import column_extents, decode, encode
+from octavo_build.vectors import read_vectors, write_vectors
+
+Rows = tuple[NDArray[np.int32], NDArray[np.int32], list[bytes], NDArray[np.float32]]
+
+
+def rows(windows: int, dimensions: int = 384, passages: int = 1 << 30) -> Rows:
+    generator = np.random.default_rng(7)
+    return (
+        np.arange(windows, dtype=np.int32) % passages,
+        np.arange(windows, dtype=np.int32) % 3,
+        [hashlib.sha256(str(row).encode()).digest() for row in range(windows)],
+        generator.standard_normal((windows, dimensions), np.float32),
+    )
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def mapped(root: Path, column: Column) -> NDArray[np.generic]:
+    parts = [
+        np.memmap(root / column.file, np.dtype(column.dtype).newbyteorder("<"), "r", offset, (count, column.width))
+        for offset, count in column.extents
+    ]
+    return np.concatenate(parts)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        pytest.param(rows(1), id="one row"),
+        pytest.param(rows(500), id="some rows"),
+        pytest.param(rows(50, passages=1), id="one passage"),
+        pytest.param(rows(300, dimensions=5), id="narrow rows"),
+        pytest.param(rows(40_000), id="more than a page"),
+    ],
+)
+def test_columns_can_be_mapped_without_lance(tmp_path: Path, written: Rows):
+    columns = write_vectors(tmp_path / "vectors.lance", *written)
+
+    assert set(columns) == {"passage", "vector"}
+    assert np.array_equal(mapped(tmp_path, columns["passage"])[:, 0], written[0])
+    assert np.array_equal(mapped(tmp_path, columns["vector"]), written[3])
+
+
+def test_two_builds_are_equal_byte_for_byte(tmp_path: Path):
+    first, second = tmp_path / "a" / "vectors.lance", tmp_path / "another folder" / "vectors.lance"
+    columns = write_vectors(first, *rows(2_000))
+    before = os.umask(0o077)
+    try:
+        assert write_vectors(second, *rows(2_000)) == columns
+    finally:
+        os.umask(before)
+
+    assert files(first) == files(second)
+    for path in (second, *second.rglob("*")):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o755 if path.is_dir() else 0o644)
+
+
+def test_nothing_is_left_over(tmp_path: Path):
+    columns = write_vectors(tmp_path / "vectors.lance", *rows(10))
+
+    assert set(files(tmp_path)) == {columns["vector"].file, "vectors.lance/_versions/18446744073709551614.manifest"}
+
+
+def test_lance_and_lancedb_open_the_table(tmp_path: Path):
+    written = rows(100)
+    write_vectors(tmp_path / "vectors.lance", *written)
+
+    dataset = lance.dataset(tmp_path / "vectors.lance")
+    dataset.validate()
+    table = dataset.to_table()
+    assert table.column_names == ["passage", "window", "text_sha256", "vector"]
+    assert table["window"].to_pylist() == written[1].tolist()
+    assert table["text_sha256"].to_pylist() == written[2]
+    found = lancedb.connect(tmp_path).open_table("vectors").search(written[3][17].tolist()).limit(1).to_list()
+    assert found[0]["passage"] == 17
+
+
+def test_a_table_without_rows_opens(tmp_path: Path):
+    columns = write_vectors(tmp_path / "vectors.lance", *rows(0))
+
+    assert columns["vector"] == Column(file="", dtype="float32", width=384, extents=())
+    assert columns["passage"] == Column(file="", dtype="int32", width=1, extents=())
+    dataset = lance.dataset(tmp_path / "vectors.lance")
+    dataset.validate()
+    assert dataset.count_rows() == 0
+    assert lancedb.connect(tmp_path).open_table("vectors").count_rows() == 0
+    hashes, vectors = read_vectors(tmp_path / "vectors.lance")
+    assert (hashes, vectors.shape) == ([], (0, 384))
+
+
+@pytest.mark.parametrize("windows", [1, 40_000])
+def test_vectors_are_read_back(tmp_path: Path, windows: int):
+    written = rows(windows)
+    write_vectors(tmp_path / "vectors.lance", *written)
+
+    hashes, vectors = read_vectors(tmp_path / "vectors.lance")
+
+    assert hashes == written[2]
+    assert vectors.dtype == np.float32
+    assert np.array_equal(vectors, written[3])
+
+
+def test_damaged_vectors_are_refused(tmp_path: Path):
+    write_vectors(tmp_path / "vectors.lance", *rows(10))
+    for manifest in tmp_path.rglob("*.manifest"):
+        manifest.write_bytes(b"x" * 100)
+
+    with pytest.raises(ArtifactError, match=r"vectors\.lance: cannot be read as vectors"):
+        read_vectors(tmp_path / "vectors.lance")
+
+
+def test_a_layout_that_cannot_be_mapped_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "_STORAGE_VERSION", "2.2")
+
+    with pytest.raises(ArtifactError, match="column 0 has a page of 50 rows"):
+        write_vectors(tmp_path / "vectors.lance", *rows(50, passages=1))
+
+
+def test_a_packed_column_is_refused(tmp_path: Path):
+    columns = write_vectors(tmp_path / "vectors.lance", *rows(1_000))
+
+    with pytest.raises(ArtifactError, match="column 1 has a page of 1000 rows in buffers of"):
+        column_extents(tmp_path / columns["vector"].file, 1, 4)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(b"\x0b", id="unknown wire type"),
+        pytest.param(b"\x0a\x05ab", id="cut bytes"),
+        pytest.param(b"\x08\xff", id="cut number"),
+        pytest.param(b"\x09abc", id="cut fixed64"),
+    ],
+)
+def test_what_is_no_protobuf_is_refused(message: bytes):
+    with pytest.raises(ArtifactError, match="Lance metadata"):
+        decode(message)
+
+
+def test_decoding_and_encoding_keep_every_byte():
+    message = b"\x08\xac\x02" + b"\x12\x03abc" + b"\x1d1234" + b"\x2112345678" + b"\xfa\x01\x00"
+
+    assert encode(decode(message)) == message
