@@ -1,0 +1,45 @@
+"""Running Octavo as a user does: the command, a server, and where the tests find their packs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+TINY = ROOT / "tests" / "packs" / "tiny"
+OCTAVO = Path(sys.executable).parent / "octavo"
+
+
+def octavo(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run the command; the caller looks at the exit code."""
+    command = [str(OCTAVO), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A running server."""
+
+    address: str
+    process: subprocess.Popen[str]
+
+
+@contextmanager
+def serving(dist: Path, *arguments: str) -> Generator[Serving]:
+    """`octavo serve` on a free port, ended with the context."""
+    command = [str(OCTAVO), "serve", str(dist), "--port", "0", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        found = re.search(r"http://\S+", process.stdout.readline())
+        assert found, process.communicate(timeout=10)[1]
+        yield Serving(found.group(), process)
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
