@@ -36,11 +36,12 @@ class OpenPack:
         self.slug = manifest.slug
         self.digest = manifest.digest
         self._tables = Tables(artifact)
+        lexical = LexicalIndex(artifact / LEXICAL, f"{manifest.slug}/{manifest.digest[:12]}/{LEXICAL}")
         self._index = Index(
             slug=manifest.slug,
             digest=manifest.digest,
-            lexical=LexicalIndex(artifact / LEXICAL, f"{manifest.slug}/{manifest.digest[:12]}/{LEXICAL}"),
-            vectors=VectorIndex(artifact, manifest),
+            lexical=lexical,
+            vectors=VectorIndex(artifact, manifest, lexical.documents),
             encoder=encoder,
             tables=self._tables,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from pathlib import Path
 from threading import Lock
@@ -53,6 +54,8 @@ class Encoder:
 
 
 def _session(model: Path, fingerprint: str) -> Any:
+    # Since 1.29 onnxruntime writes a database under ~/.cache and sends from it, unless this is set before its import.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -11,6 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -65,7 +66,8 @@ class LexicalIndex:
             query = Query.boolean_query([(Occur.Must, query), *filters])
         found = self._searcher.search(query, k, count=False).hits
         rows = np.array([address.doc for _, address in found], dtype=np.int64)
-        return ranked(rows, np.array([score for score, _ in found], dtype=np.float32))
+        scores = np.array([score for score, _ in found], dtype=np.float32)
+        return replace(ranked(rows, scores), floor=float(scores.min()) if len(found) == k else 0.0)
 
     def documents(self, rows: Sequence[int]) -> list[int]:
         """The document row of each passage row."""

@@ -19,21 +19,18 @@ class Ranking:
     """int64 [n], passage rows, each once."""
     scores: Scores
     """float32 [n], descending; comparable only inside one ranking."""
+    floor: float = 0.0
+    """What a passage that is not in the ranking scores at most: 0 when all that match are in it."""
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    def top(self, k: int) -> Ranking:
-        """The best `k`."""
-        return Ranking(self.rows[:k], self.scores[:k])
 
 
 def ranked(rows: Rows, scores: Scores, k: int | None = None) -> Ranking:
     """Sort by score descending, ties by row ascending, and keep the best `k`."""
     if k is not None and k < len(rows):
         # everything that ties with the k-th best stays for the sort to decide
-        floor = np.partition(scores, len(scores) - k)[len(scores) - k]
-        kept = scores >= floor
+        kept = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
         rows, scores = rows[kept], scores[kept]
     order = np.lexsort((rows, -scores))[:k]
     return Ranking(rows[order], scores[order])

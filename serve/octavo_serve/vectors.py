@@ -2,39 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from octavo_artifact.manifest import Column, Manifest
-from octavo_serve.ranking import Ranking, ranked
+from octavo_serve.ranking import Ranking, Rows, Scores, ranked
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """How near each passage is to a query."""
+
+    rows: Rows
+    """int64 [n], the passages that have vectors, ascending."""
+    passages: Scores
+    """float32 [n], cosine of the passage's best window."""
+    documents: Scores
+    """float32 [n], mean cosine of all windows of the passage's document: whether the page is about it at all."""
+
+    def where(self, allowed: NDArray[np.bool_]) -> Similarity:
+        """Only those passages that `allowed` (bool [passages]) admits."""
+        kept = allowed[self.rows]
+        return Similarity(self.rows[kept], self.passages[kept], self.documents[kept])
+
+    def nearest(self, k: int) -> Ranking:
+        """The `k` passages whose best window is nearest."""
+        ranking = ranked(self.rows, self.passages, k)
+        return replace(ranking, floor=float(ranking.scores[-1])) if len(ranking) else ranking
+
+    def of_documents(self, rows: Rows) -> Ranking:
+        """Passages `rows` by the nearness of their documents; those without vectors are left out."""
+        found = np.intersect1d(self.rows, rows, assume_unique=True, return_indices=True)[1]
+        ranking = ranked(self.rows[found], self.documents[found])
+        return replace(ranking, floor=float(ranking.scores[-1])) if len(ranking) else ranking
 
 
 class VectorIndex:
-    """The windows' unit vectors, and which passage each belongs to."""
+    """The windows' unit vectors, and which passage and document each belongs to."""
 
-    def __init__(self, artifact: Path, manifest: Manifest) -> None:
-        """Map the columns; the pages are read from disk as searches touch them."""
+    def __init__(self, artifact: Path, manifest: Manifest, documents: Callable[[Sequence[int]], Sequence[int]]) -> None:
+        """Map the columns; vectors are read from disk as searches touch them.
+
+        `documents` gives the document row of each passage row.
+        """
         self._planes = _map(artifact, manifest.columns["vector"])
         passages = np.concatenate([plane[:, 0] for plane in _map(artifact, manifest.columns["passage"])])
-        # Windows stand in passage order: one slice of rows a passage, whose best window is the passage's score.
-        self.rows, self._starts = np.unique(passages.astype(np.int64), return_index=True)
+        # Windows stand in passage order, passages in document order: both are runs of windows.
+        self._rows, self._passage_starts = np.unique(passages.astype(np.int64), return_index=True)
+        of_passage = np.array(documents(self._rows.tolist()), dtype=np.int64)
+        _, starts, self._document = np.unique(of_passage, return_index=True, return_inverse=True)
+        self._document_starts = self._passage_starts[starts]
+        self._document_sizes = np.diff(self._document_starts, append=len(passages)).astype(np.float32)
 
-    def scores(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Cosine of each passage's best window with the query: float32, aligned with `rows`."""
-        if not len(self.rows):
-            return np.empty(0, dtype=np.float32)
+    def compare(self, query: NDArray[np.float32]) -> Similarity:
+        """Compare a query (float32 [dim], unit length) with every window."""
+        if not len(self._rows):
+            return Similarity(self._rows, np.empty(0, np.float32), np.empty(0, np.float32))
         windows = np.concatenate([plane @ query for plane in self._planes])
-        return np.maximum.reduceat(windows, self._starts)
-
-    def search(self, query: NDArray[np.float32], k: int, allowed: NDArray[np.bool_] | None = None) -> Ranking:
-        """The `k` passages nearest to the query, of those that `allowed` (bool [passages]) admits."""
-        scores = self.scores(query)
-        if allowed is None:
-            return ranked(self.rows, scores, k)
-        kept = allowed[self.rows]
-        return ranked(self.rows[kept], scores[kept], k)
+        best: Scores = np.maximum.reduceat(windows, self._passage_starts)
+        means = (np.add.reduceat(windows, self._document_starts) / self._document_sizes).astype(np.float32)
+        return Similarity(self._rows, best, means[self._document])
 
 
 def _map(artifact: Path, column: Column) -> list[NDArray[np.float32]]:
