@@ -143,8 +143,6 @@ def _sql(arguments: Namespace) -> int:
         result = connection.sql(arguments.query)
     except duckdb.Error as error:
         raise OctavoError(f"sql: {error}") from error
-    if result is None:
-        return 0
     if arguments.json:
         rows = [dict(zip(result.columns, row, strict=True)) for row in result.fetchall()]
         print(json.dumps(rows, ensure_ascii=False, default=_plain))
