@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from octavo_artifact.errors import NotFoundError, RequestError
+from octavo_serve import reading
+from octavo_serve.catalog import OpenPack, open_catalog
+from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest
+from running import TINY, octavo
+
+
+@pytest.fixture(scope="module")
+def tiny(built: Path) -> OpenPack:
+    return open_catalog(built).choose("tiny")
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> OpenPack:
+    """Documents with names that URIs must encode, and one too long for one answer."""
+    root = tmp_path_factory.mktemp("odd")
+    source = root / "odd"
+    source.mkdir()
+    for name in ("a b.md", "c#d.md", "100%.md", "e?f.md", "日本.md"):
+        (source / name).write_text(f"# About\n\nThis is {name}.\n")
+    lines = "".join(f"line {number} of a long document about patience\r\n" for number in range(4000))
+    (source / "long.md").write_bytes(lines.encode())
+    (source / "bad.md").write_bytes(b"# Bad\n\nbyte \xff here\n")
+    assert octavo("build", source, "--out", root / "dist", "--state", root / "state", "-q").returncode == 0
+    return open_catalog(root / "dist").choose(None)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tiny/concepts/water",
+        "concepts/water.md",
+        "ep://tiny/file/concepts/water.md",
+        "tiny/concepts/water#measuring-hardness:0123456789ab",
+    ],
+)
+def test_any_name_of_a_document_reads_it(tiny: OpenPack, name: str) -> None:
+    result = tiny.read(ReadRequest(id=name))
+    assert result["path"] == "concepts/water.md"
+    assert result["content"] == (TINY / "concepts/water.md").read_text()
+    assert (result["requires"], result["related"]) == (["tiny/concepts/grinder"], ["grinder.md"])
+    assert (result["verified_at"], result["verified_by"], result["truncated"]) == ("2026-11-02", "human", False)
+
+
+@pytest.mark.parametrize(
+    "name", ["none", "../overview.md", "/etc/passwd", "ep://tiny/file/../x.md", "%2e%2e/overview.md"]
+)
+def test_an_unknown_name_is_not_found(tiny: OpenPack, name: str) -> None:
+    with pytest.raises(NotFoundError, match="no document of the pack"):
+        tiny.read(ReadRequest(id=name))
+
+
+def test_a_read_without_a_name_says_what_to_give(tiny: OpenPack) -> None:
+    with pytest.raises(RequestError, match="give the id, path, uri or fragment_id"):
+        tiny.read(ReadRequest())
+
+
+def test_every_hit_resolves_by_each_of_its_names(odd: OpenPack) -> None:
+    hits = odd.search(SearchRequest(query="what is this about", max_results=50))["results"]
+    assert {hit["source_file"] for hit in hits} >= {"a b.md", "c#d.md", "100%.md", "e?f.md", "日本.md"}
+    for hit in hits:
+        for name in (hit["id"], hit["uri"], hit["fragment_id"], hit["source_file"]):
+            assert odd.read(ReadRequest(id=name))["path"] == hit["source_file"]
+        assert odd.resource(hit["uri"])[0].name == hit["source_file"]
+
+
+def test_every_resource_reads_as_the_bytes_it_promises(odd: OpenPack) -> None:
+    from hashlib import sha256
+
+    for listed in odd.resources():
+        resource, data = odd.resource(listed.uri)
+        assert (resource, len(data), sha256(data).hexdigest()) == (listed, listed.size, listed.sha256)
+
+
+def test_a_file_uri_is_understood_without_its_encoding(odd: OpenPack) -> None:
+    assert odd.resource("ep://odd/file/a b.md")[1] == b"# About\n\nThis is a b.md.\n"
+
+
+def test_a_long_document_reads_in_pages_that_join(odd: OpenPack) -> None:
+    start, pages, whole = 1, 0, ""
+    while True:
+        result = odd.read(ReadRequest(path="long.md", start_line=start))
+        assert len(result["content"]) <= reading.MAX_CONTENT
+        assert result["line_range"][0] == start
+        whole, pages = whole + result["content"], pages + 1
+        if not result["truncated"]:
+            break
+        start = result["line_range"][1] + 1
+    assert whole.encode() == odd.resource("ep://odd/file/long.md")[1]
+    assert pages == 3
+
+
+def test_a_start_beyond_the_end_says_how_long_the_document_is(odd: OpenPack) -> None:
+    with pytest.raises(RequestError, match="start_line: the document has 4000 lines"):
+        odd.read(ReadRequest(path="long.md", start_line=4001))
+
+
+def test_bad_bytes_are_shown_as_replacements(odd: OpenPack) -> None:
+    assert "byte \ufffd here" in odd.read(ReadRequest(path="bad.md"))["content"]
+
+
+def test_topics_are_grouped_by_type_and_can_be_one(tiny: OpenPack) -> None:
+    result = tiny.topics(TopicsRequest())
+    assert list(result["topics"]) == ["concept", "index", "overview", "workflow"]
+    assert result["pack"]["version"] == "1.10"
+    assert list(tiny.topics(TopicsRequest(type="concept"))["topics"]) == ["concept"]
+    assert tiny.topics(TopicsRequest(type="none"))["topics"] == {}
