@@ -7,6 +7,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+
 from running import ROOT, TINY, Serving, octavo, serving
 
 

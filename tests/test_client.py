@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import pytest
 from jsonschema import Draft202012Validator
+
 from running import OCTAVO, Serving
 
 MODES = ("legacy", "2026-07-28")
@@ -119,7 +120,9 @@ def test_a_bad_request_names_its_field(server: Serving, query: str, status: int,
     assert (found, problem["status"], problem["field"]) == (status, status, field)
 
 
-@pytest.mark.parametrize("query", ["", "%20%20", "%00", "NOT", "%22", "title:abc", "(", "foo*", "C%2B%2B", "%F0%9F%8D%B5"])
+@pytest.mark.parametrize(
+    "query", ["", "%20%20", "%00", "NOT", "%22", "title:abc", "(", "foo*", "C%2B%2B", "%F0%9F%8D%B5"]
+)
 def test_no_text_breaks_a_search(server: Serving, query: str) -> None:
     status, result = get(f"{server.address}/search?q={query}&pack=tiny")
     assert status == 200
@@ -152,8 +155,11 @@ def test_nothing_but_the_protocol_is_on_stdout(built: Path) -> None:
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
     }}  # fmt: skip
     done = subprocess.run(
-        [OCTAVO, "stdio", built], input=json.dumps(request) + "\n", capture_output=True, text=True, timeout=60, check=True
+        [OCTAVO, "stdio", built],
+        input=json.dumps(request) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1]
-
-

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from octavo_artifact.command import Command
-from octavo_artifact.errors import ArtifactError, OctavoError
-from octavo_artifact.layout import POINTER, TABLES, VECTORS
+from octavo_artifact.errors import ArtifactError, OctavoError, PackError
+from octavo_artifact.layout import POINTER, REPORT, TABLES, VECTORS
 
 SHOWN_FINDINGS = 3
 """Findings of one code that the terminal shows; report.json has all."""
@@ -43,9 +43,11 @@ def _build(arguments: Namespace) -> int:
         build = Build(packs, arguments.out, arguments.state, workers, progress, arguments.strict)
         slugs = build.slugs()
         code = run(build)
-    outcomes = [_outcome(slug, build.dist, build.state, build.failures.get(slug)) for slug in slugs]
     if "encoder" in build.failures:
         raise _as_error(build.failures["encoder"])
+    if code and not build.failures:
+        raise OctavoError("doit could not run the build's tasks; its memory may be damaged: delete the state folder")
+    outcomes = [_outcome(slug, build.dist, build.state, build.failures.get(slug)) for slug in slugs]
     if arguments.json:
         print(json.dumps({"packs": outcomes}, ensure_ascii=False))
     else:
@@ -69,21 +71,29 @@ def _as_error(failure: OctavoError | str) -> OctavoError:
 
 
 def _outcome(slug: str, dist: Path, state: Path, failure: OctavoError | str | None) -> dict[str, Any]:
+    from octavo_build.stages import Work
+
+    work = Work(state / "work" / slug)
     if failure is not None:
-        return {"slug": slug, "error": str(_as_error(failure))}
-    released = json.loads((state / "work" / slug / "released.json").read_text())
+        # a pack that was refused for its findings got as far as its report; others have none of this build
+        findings = _findings(work.parts) if isinstance(failure, PackError) else []
+        return {"slug": slug, "error": str(_as_error(failure)), "findings": findings}
+    released = json.loads(work.released.read_text())
     artifact = dist / slug / released["digest"]
-    report = json.loads((artifact / "report.json").read_text())
-    return {"slug": slug, **released, "artifact": str(artifact), "findings": report["findings"]}
+    return {"slug": slug, **released, "artifact": str(artifact), "findings": _findings(work.parts)}
+
+
+def _findings(parts: Path) -> list[dict[str, Any]]:
+    return json.loads((parts / REPORT).read_text())["findings"]
 
 
 def _say(outcome: dict[str, Any], *, show_findings: bool) -> None:
     """One pack's outcome for a person: findings on stderr, grouped by code, and the release on stdout."""
-    if "error" in outcome:
-        print(f"octavo: {outcome['slug']}: {outcome['error']}", file=sys.stderr)
-        return
     if show_findings:
         _say_findings(outcome["slug"], outcome["findings"])
+    if "error" in outcome:
+        print(f"octavo: {outcome['error']}", file=sys.stderr)
+        return
     counts = outcome["counts"]
     print(
         f"{outcome['slug']} {outcome['digest'][:12]}  {counts['documents']} documents, {counts['passages']} passages, "
@@ -112,9 +122,7 @@ def _colourful() -> bool:
 
 
 def _sql_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "artifact", type=Path, metavar="ARTIFACT", help="dist/SLUG/DIGEST, or dist/SLUG"
-    )
+    parser.add_argument("artifact", type=Path, metavar="ARTIFACT", help="dist/SLUG/DIGEST, or dist/SLUG")
     parser.add_argument("query", metavar="QUERY", help="SQL over documents, passages, edges, nodes, resources, vectors")
     parser.add_argument("--json", action="store_true", help="print rows as JSON")
 

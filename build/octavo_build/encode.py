@@ -10,6 +10,7 @@ import functools
 import hashlib
 import importlib.metadata
 import math
+import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -105,6 +106,8 @@ def _encode_one(session: InferenceSession, tokenizer: Tokenizer, text: str) -> V
 
 @functools.lru_cache(maxsize=1)
 def _load(encoder_dir: Path, max_tokens: int) -> tuple[InferenceSession, Tokenizer]:
+    # Since 1.29 onnxruntime writes a database under ~/.cache and sends from it, unless this is set before its import.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
     from tokenizers import Tokenizer
 

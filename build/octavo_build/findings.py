@@ -14,7 +14,10 @@ SEVERITIES: tuple[str, ...] = ("error", "warning", "note")
 CODES: dict[str, tuple[str, str]] = {
     # code: (severity, what the author can do)
     "yaml-invalid": ("error", "mend the YAML; the file is built without its metadata"),
-    "yaml-duplicate-key": ("warning", "keep one of the keys; the last one is used"),
+    "yaml-duplicate-key": (
+        "warning",
+        "keep one of the keys; of one block the last is used, of two blocks the first block's",
+    ),
     "frontmatter-unclosed": ("warning", "close the frontmatter with a line ---; the file is read as all body"),
     "frontmatter-not-mapping": ("warning", "write the frontmatter as key: value; the block is read as body"),
     "frontmatter-missing": ("warning", "begin the file with frontmatter (title, type, tags)"),
@@ -36,6 +39,7 @@ CODES: dict[str, tuple[str, str]] = {
     "file-too-large": ("error", "split the file; it can be neither searched nor read"),
     "manifest-field": ("error", "mend the field in the manifest; a default is used"),
     "manifest-path": ("warning", "mend the path in the manifest; nothing in the pack has it"),
+    "structure-ignored": ("warning", "split the file; its headings and blocks are not told apart"),
     "passage-oversized": ("note", "split the block; one fence, row or word of it is longer than a passage should be"),
     "link-unresolved": ("warning", "mend the reference; no document of the pack has that name"),
     "link-ambiguous": ("warning", "write the path or the id; several documents have that name"),

@@ -15,7 +15,7 @@ from markdown_it.token import Token
 
 MAX_CHARACTERS = 100_000
 MAX_BRACKETS = 2_000
-"""Longer text is taken as it stands: looking for the ends of links takes time that grows with the square of their number."""
+"""Text with more is taken as it stands: looking for the ends of links takes the square of their number."""
 
 _WIKILINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")

@@ -45,6 +45,7 @@ from octavo_build.graph import build_graph
 from octavo_build.lexical import LexicalRow, write_lexical
 from octavo_build.pack import Pack
 from octavo_build.passages import PassageLimits, passages_of
+from octavo_build.plain import plain_text
 from octavo_build.resources import list_resources
 from octavo_build.sources import read as read_source
 from octavo_build.tables import logical_hash, read_table, write_table
@@ -133,7 +134,7 @@ def passages(work: Work, encoder: Path) -> None:
         findings += found
         for passage in cut:
             line = heading_line(document.title, passage.passage.heading_path)
-            for ordinal, text in enumerate(windows_of(tokenizer, line, passage.visible)):
+            for ordinal, text in enumerate(windows_of(tokenizer, line, plain_text(passage.visible))):
                 windows.append((len(rows), ordinal, text))
             rows.append(passage.passage)
             texts.append((passage.text, passage.visible))
@@ -222,13 +223,13 @@ def publish(work: Work, dist: Path, encoder: Path, *, strict: bool) -> None:
     )
     findings = sorted([*pack.findings, *findings])
     counts = count_by_severity(findings)
+    _write_json(work.parts / REPORT, {"counts": counts, "findings": [finding.as_json() for finding in findings]})
     if strict and (refused := counts["error"] + counts["warning"]):
         first = next(finding for finding in findings if finding.severity in ("error", "warning"))
         raise PackError(
             f"{pack.slug}: not released: --strict, and {refused} findings are errors or warnings; the first is "
             f"{first.path}:{first.line}: {first.code}: {first.message}"
         )
-    _write_json(work.parts / REPORT, {"counts": counts, "findings": [finding.as_json() for finding in findings]})
     manifest = _manifest(work, pack, encoder)
     with release.exclusive(dist / pack.slug):
         artifact = release.seal(work.parts, manifest, dist / pack.slug)

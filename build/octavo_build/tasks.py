@@ -195,10 +195,9 @@ def run(build: Build) -> int:
     What stopped a pack is in `build.failures`; the other packs are built all the same.
     """
     from doit.cmd_base import ModuleTaskLoader
-    from doit.doit_cmd import DoitMain
+    from doit.cmd_run import Run
 
-    build.state.mkdir(parents=True, exist_ok=True)
-    with release.exclusive(build.state):
+    with release.clear_disk_errors("build"), release.exclusive(build.state):
         namespace = {
             "DOIT_CONFIG": {
                 "dep_file": str(build.state / "doit.sqlite"),
@@ -209,4 +208,6 @@ def run(build: Build) -> int:
             "task_octavo": lambda: build_tasks(build),
         }
         threads = str(max(1, min(len(build.packs), os.cpu_count() or 1)))
-        return DoitMain(ModuleTaskLoader(namespace)).run(["run", "--continue", "-n", threads, "-P", "thread"])
+        # doit's own main would print a traceback for what goes wrong between tasks; this lets it travel
+        command = Run(task_loader=ModuleTaskLoader(namespace), config={}, bin_name="octavo", cmds={})
+        return command.parse_execute(["--continue", "-n", threads, "-P", "thread"])

@@ -200,22 +200,27 @@ def _artifact(parser: ArgumentParser) -> None:
     _json(parser)
 
 
-def _artifacts(path: Path) -> list[Path]:
-    """The artifacts that a path means. Raises ConfigError when it means none."""
-    from octavo_artifact.manifest import pack_directories, read_pointer
+def _named(path: Path) -> list[Path]:
+    """What a path means: an artifact, a pack's folder, or each pack's folder of a dist. Raises ConfigError."""
+    from octavo_artifact.manifest import pack_directories
 
-    if (path / MANIFEST).exists() or (path.parent / POINTER).exists():
+    if (path / MANIFEST).exists() or (path / POINTER).exists() or (path.parent / POINTER).exists():
         return [path.resolve()]
-    if (path / POINTER).exists():
-        return [path.resolve() / read_pointer(path)]
-    found = [pack / read_pointer(pack) for pack in pack_directories(path)] if path.is_dir() else []
+    found = pack_directories(path) if path.is_dir() else []
     if not found:
         raise ConfigError(f"{path}: no artifact; expected dist/SLUG/DIGEST, dist/SLUG or dist")
     return found
 
 
+def _current(path: Path) -> Path:
+    """The artifact itself, or the current one of a pack's folder. Raises ArtifactError."""
+    from octavo_artifact.manifest import read_pointer
+
+    return path / read_pointer(path) if (path / POINTER).exists() else path
+
+
 def _verify(arguments: Namespace) -> int:
-    outcomes = [_check(artifact) for artifact in _artifacts(arguments.artifact)]
+    outcomes = [_check(path) for path in _named(arguments.artifact)]
     if arguments.json:
         print(json.dumps({"artifacts": outcomes}, ensure_ascii=False))
     else:
@@ -227,11 +232,14 @@ def _verify(arguments: Namespace) -> int:
     return 1 if any(outcome["error"] for outcome in outcomes) else 0
 
 
-def _check(artifact: Path) -> dict[str, Any]:
+def _check(path: Path) -> dict[str, Any]:
     from octavo_artifact.manifest import check_files, fingerprint, read_encoder, read_manifest
 
-    outcome: dict[str, Any] = {"slug": artifact.parent.name, "digest": artifact.name, "files": 0, "error": None}
+    slug = path.name if (path / POINTER).exists() else path.parent.name
+    outcome: dict[str, Any] = {"slug": slug, "digest": None, "files": 0, "error": None}
     try:
+        artifact = _current(path)
+        outcome["digest"] = artifact.name
         manifest = read_manifest(artifact)
         check_files(artifact, manifest)
         name = fingerprint(manifest.encoder)
@@ -246,8 +254,8 @@ def _inspect(arguments: Namespace) -> int:
     from octavo_artifact.manifest import fingerprint, read_manifest
 
     described: list[dict[str, Any]] = []
-    for artifact in _artifacts(arguments.artifact):
-        manifest = read_manifest(artifact)
+    for path in _named(arguments.artifact):
+        manifest = read_manifest(_current(path))
         described.append(
             {
                 "digest": manifest.digest,

@@ -7,6 +7,8 @@ would drop repeated words, read `-x` as NOT and `title:` as a field.
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Generator, Sequence
@@ -99,10 +101,16 @@ def _lockable(directory: Path) -> Generator[Path]:
     never written. Once the files are mapped the folder is needed no more.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix="octavo-") as folder:
-            for file in sorted(directory.iterdir()):
-                (Path(folder) / file.name).symlink_to(file.resolve())
-            yield Path(folder)
+        # The folder is named because tempfile, left to choose, writes a probe beside it and falls back to the cwd.
+        folder = Path(tempfile.mkdtemp(prefix="octavo-", dir=os.environ.get("TMPDIR") or "/tmp"))
+        for file in sorted(directory.iterdir()):
+            (folder / file.name).symlink_to(file.resolve())
     except OSError as error:
         reason = f"no folder for temporary files can be written ({error.strerror}); set TMPDIR to one"
         raise ConfigError(reason) from error
+    try:
+        yield folder
+    finally:
+        # Tantivy's watcher may make its lock file once more while the folder is emptied, but only once.
+        for _ in range(3):
+            shutil.rmtree(folder, ignore_errors=True)
