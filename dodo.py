@@ -6,10 +6,14 @@ The work itself is in the packages; this file only names it.
 from pathlib import Path
 from sys import executable
 
-from doit.action import CmdAction
 from doit.tools import LongRunning
 
-DOIT_CONFIG = {"default_tasks": ["build"], "dep_file": ".octavo/dodo.sqlite", "backend": "sqlite3", "verbosity": 2}
+from octavo_build.progress import make_progress
+from octavo_build.tasks import Build, build_tasks
+from octavo_build.workers import Workers
+
+STATE = Path(".octavo")
+DOIT_CONFIG = {"default_tasks": ["build"], "dep_file": f"{STATE}/dodo.sqlite", "backend": "sqlite3", "verbosity": 2}
 
 BIN = Path(executable).parent
 PACKS = sorted(path for path in Path("packs").iterdir() if path.is_dir())
@@ -17,13 +21,12 @@ DIST = Path("dist")
 QUESTIONS = sorted(path for path in Path("evals").glob("*/*.yaml") if (Path("packs") / path.parent.name).is_dir())
 BENCHES = sorted(Path("evals/bench").glob("[a-z]*.py"))
 
-Path(".octavo").mkdir(exist_ok=True)
+STATE.mkdir(exist_ok=True)
 
 
 def task_build():
-    """Compile every pack in packs/ into releases under dist/ (only what changed)."""
-    packs = " ".join(map(str, PACKS))
-    return {"actions": [CmdAction(f"{BIN}/octavo build {packs} --out {DIST}", buffering=1)], "uptodate": [False]}
+    """Compile every pack in packs/ into releases under dist/: a task a stage and pack, only what changed."""
+    yield from build_tasks(Build(PACKS, DIST, STATE, Workers(), make_progress(bars=False)))
 
 
 def task_verify():

@@ -19,7 +19,8 @@ OCTAVO = Path(sys.executable).parent / "octavo"
 def octavo(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run the command; the caller looks at the exit code."""
     command = [str(OCTAVO), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+    options.setdefault("timeout", 300)
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ def build_in(place: Path, surroundings: Mapping[str, str], *, backwards: bool, u
         "build", *(packs if backwards else ["tiny", "notes"]), "--out", dist, "--state", state, "-j", jobs, "--json",
         cwd="/" if backwards else place,
         umask=umask,
-        env={"PATH": os.environ["PATH"], "HOME": str(home), **surroundings},
+        env={**os.environ, "HOME": str(home), **surroundings},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return Released(place / "dist", json.loads(done.stdout)["packs"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -12,9 +11,6 @@ from typing import Any
 from octavo_artifact.command import Command
 from octavo_artifact.errors import ArtifactError, OctavoError, PackError
 from octavo_artifact.layout import POINTER, REPORT, TABLES, VECTORS
-
-SHOWN_FINDINGS = 3
-"""Findings of one code that the terminal shows; report.json has all."""
 
 
 def _build_arguments(parser: ArgumentParser) -> None:
@@ -52,7 +48,7 @@ def _build(arguments: Namespace) -> int:
         print(json.dumps({"packs": outcomes}, ensure_ascii=False))
     else:
         for outcome in outcomes:
-            _say(outcome, show_findings=not arguments.quiet)
+            _say(outcome)
     return 1 if code or build.failures else 0
 
 
@@ -78,19 +74,17 @@ def _outcome(slug: str, dist: Path, state: Path, failure: OctavoError | str | No
         # a pack that was refused for its findings got as far as its report; others have none of this build
         findings = _findings(work.parts) if isinstance(failure, PackError) else []
         return {"slug": slug, "error": str(_as_error(failure)), "findings": findings}
-    released = json.loads(work.released.read_text())
+    released = json.loads(work.released.read_bytes())
     artifact = dist / slug / released["digest"]
     return {"slug": slug, **released, "artifact": str(artifact), "findings": _findings(work.parts)}
 
 
 def _findings(parts: Path) -> list[dict[str, Any]]:
-    return json.loads((parts / REPORT).read_text())["findings"]
+    return json.loads((parts / REPORT).read_bytes())["findings"]
 
 
-def _say(outcome: dict[str, Any], *, show_findings: bool) -> None:
-    """One pack's outcome for a person: findings on stderr, grouped by code, and the release on stdout."""
-    if show_findings:
-        _say_findings(outcome["slug"], outcome["findings"])
+def _say(outcome: dict[str, Any]) -> None:
+    """One pack's outcome for a person."""
     if "error" in outcome:
         print(f"octavo: {outcome['error']}", file=sys.stderr)
         return
@@ -99,26 +93,6 @@ def _say(outcome: dict[str, Any], *, show_findings: bool) -> None:
         f"{outcome['slug']} {outcome['digest'][:12]}  {counts['documents']} documents, {counts['passages']} passages, "
         f"{counts['windows']} windows; {counts['error']} errors, {counts['warning']} warnings  {outcome['artifact']}"
     )
-
-
-def _say_findings(slug: str, findings: list[dict[str, Any]]) -> None:
-    colours = {"error": "\x1b[31m", "warning": "\x1b[33m"} if _colourful() else {}
-    by_code: dict[str, list[dict[str, Any]]] = {}
-    for finding in findings:
-        if finding["severity"] != "note":
-            by_code.setdefault(finding["code"], []).append(finding)
-    for code, same in sorted(by_code.items()):
-        severity = same[0]["severity"]
-        colour, plain = colours.get(severity, ""), "\x1b[0m" if severity in colours else ""
-        print(f"{slug}: {colour}{severity}{plain} {code} ({len(same)}): {same[0]['advice']}", file=sys.stderr)
-        for finding in same[:SHOWN_FINDINGS]:
-            print(f"  {finding['path']}:{finding['line']}: {finding['message']}", file=sys.stderr)
-        if len(same) > SHOWN_FINDINGS:
-            print(f"  and {len(same) - SHOWN_FINDINGS} more, in report.json", file=sys.stderr)
-
-
-def _colourful() -> bool:
-    return sys.stderr.isatty() and "NO_COLOR" not in os.environ
 
 
 def _sql_arguments(parser: ArgumentParser) -> None:
@@ -145,17 +119,18 @@ def _sql(arguments: Namespace) -> int:
         import lance
 
         connection.register("vectors", lance.dataset(artifact / VECTORS).to_table())
-    # from here on the query sees the tables and nothing else: no file, no network, no setting
-    connection.execute("SET enable_external_access = false; SET lock_configuration = true")
+    # from here on the query sees the tables and nothing else: no file (nor one to spill to), no network, no setting
+    connection.execute("SET temp_directory = ''; SET enable_external_access = false; SET lock_configuration = true")
     try:
-        result = connection.sql(arguments.query)
+        # lazy: the query runs when its rows are asked for; without a statement there is nothing to ask
+        result: duckdb.DuckDBPyRelation | None = connection.sql(arguments.query)
+        if result is not None and arguments.json:
+            rows = [dict(zip(result.columns, row, strict=True)) for row in result.fetchall()]
+            print(json.dumps(rows, ensure_ascii=False, default=_plain))
+        elif result is not None:
+            result.show(max_width=200)
     except duckdb.Error as error:
         raise OctavoError(f"sql: {error}") from error
-    if arguments.json:
-        rows = [dict(zip(result.columns, row, strict=True)) for row in result.fetchall()]
-        print(json.dumps(rows, ensure_ascii=False, default=_plain))
-    else:
-        result.show(max_width=200)
     return 0
 
 

@@ -1,16 +1,26 @@
-"""Progress of a build: bars on a terminal, plain lines elsewhere; on stderr, so that stdout stays a program's."""
+"""What a build tells while it works: bars on a terminal, plain lines elsewhere; on stderr, so that stdout stays a
+program's.
+"""
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
+
+from octavo_build.findings import Finding
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+SHOWN = 3
+"""Findings of one code that are shown; report.json has all."""
 
 
 class Progress(Protocol):
-    """What the build tells while it works. Called from several threads."""
+    """What the build tells. Called from several threads."""
 
     def __enter__(self) -> Self: ...
 
@@ -18,20 +28,41 @@ class Progress(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
 
-    def stage(self, slug: str, stage: str) -> Callable[[], None]:
-        """What to call when a stage is done."""
+    def stage(self, slug: str, stage: str) -> None:
+        """A stage is done."""
         ...
 
-    def encoding(self, slug: str) -> Callable[[int], Callable[[int], None]]:
-        """Takes the number of windows to encode, gives what to call with how many more are encoded."""
+    def encoding(self, slug: str, total: int) -> Callable[[int], None]:
+        """`total` windows are to be encoded; gives what to call with how many more are."""
+        ...
+
+    def findings(self, slug: str, findings: Sequence[Finding]) -> None:
+        """What is wrong with the pack; notes are left to report.json."""
         ...
 
 
-def make_progress(*, quiet: bool = False) -> Progress:
-    """Bars when stderr is a terminal, lines otherwise, nothing when quiet."""
+def make_progress(*, quiet: bool = False, bars: bool = True) -> Progress:
+    """Nothing when quiet; bars on a terminal if wanted; else lines."""
     if quiet:
         return _Lines(lambda line: None)
-    return _Bars() if sys.stderr.isatty() else _Lines(lambda line: print(line, file=sys.stderr, flush=True))
+    if bars and sys.stderr.isatty():
+        return _Bars()
+    return _Lines(lambda line: print(line, file=sys.stderr, flush=True))
+
+
+def _grouped(slug: str, findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:
+    """Lines about findings, by code, each with the severity it is about."""
+    by_code: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.severity != "note":
+            by_code.setdefault(finding.code, []).append(finding)
+    for code, same in sorted(by_code.items()):
+        severity = same[0].severity
+        yield f"{slug}: {severity} {code} ({len(same)}): {same[0].advice}", severity
+        for finding in same[:SHOWN]:
+            yield f"  {finding.path}:{finding.line}: {finding.message}", ""
+        if len(same) > SHOWN:
+            yield f"  and {len(same) - SHOWN} more, in report.json", ""
 
 
 class _Lines:
@@ -48,27 +79,31 @@ class _Lines:
     ) -> None:
         return None
 
-    def stage(self, slug: str, stage: str) -> Callable[[], None]:
-        return lambda: self._say(f"{slug}: {stage}")
+    def stage(self, slug: str, stage: str) -> None:
+        self._say(f"{slug}: {stage}")
 
-    def encoding(self, slug: str) -> Callable[[int], Callable[[int], None]]:
-        def begin(total: int) -> Callable[[int], None]:
-            done = said = 0
+    def encoding(self, slug: str, total: int) -> Callable[[int], None]:
+        done = said = 0
 
-            def advance(more: int) -> None:
-                nonlocal done, said
-                done += more
-                if total and done * 10 // total > said:
-                    said = done * 10 // total
-                    self._say(f"{slug}: {done} of {total} windows encoded")
+        def advance(more: int) -> None:
+            nonlocal done, said
+            done += more
+            if total and done * 10 // total > said:
+                said = done * 10 // total
+                self._say(f"{slug}: {done} of {total} windows encoded")
 
-            return advance
+        return advance
 
-        return begin
+    def findings(self, slug: str, findings: Sequence[Finding]) -> None:
+        for line, _ in _grouped(slug, findings):
+            self._say(line)
+
+
+_STYLES = {"error": "red", "warning": "yellow"}
 
 
 class _Bars:
-    """A bar a pack while its windows are encoded, and a line for each stage before and after."""
+    """A line a pack: its stage, and a bar while its windows are encoded."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -83,7 +118,7 @@ class _Bars:
             TimeRemainingColumn(),
             console=Console(stderr=True),
         )
-        self._tasks: dict[str, int] = {}
+        self._tasks: dict[str, TaskID] = {}
 
     def __enter__(self) -> Self:
         self._rich.start()
@@ -94,20 +129,20 @@ class _Bars:
     ) -> None:
         self._rich.stop()
 
-    def stage(self, slug: str, stage: str) -> Callable[[], None]:
-        return lambda: self._update(slug, stage=stage)
+    def stage(self, slug: str, stage: str) -> None:
+        self._rich.update(self._task(slug), stage=stage)
 
-    def encoding(self, slug: str) -> Callable[[int], Callable[[int], None]]:
-        def begin(total: int) -> Callable[[int], None]:
-            self._update(slug, stage="encoding", total=total)
-            return lambda more: self._update(slug, advance=more)
+    def encoding(self, slug: str, total: int) -> Callable[[int], None]:
+        task = self._task(slug)
+        self._rich.update(task, stage="encoding", total=total)
+        return lambda more: self._rich.update(task, advance=more)
 
-        return begin
+    def findings(self, slug: str, findings: Sequence[Finding]) -> None:
+        for line, severity in _grouped(slug, findings):
+            self._rich.console.print(line, style=_STYLES.get(severity), markup=False, highlight=False)
 
-    def _update(self, slug: str, **changes: object) -> None:
-        from rich.progress import TaskID
-
+    def _task(self, slug: str) -> TaskID:
         with self._lock:
             if slug not in self._tasks:
                 self._tasks[slug] = self._rich.add_task(slug, total=None, stage="")
-            self._rich.update(TaskID(self._tasks[slug]), **changes)  # type: ignore[arg-type]  # rich's keyword fields
+            return self._tasks[slug]

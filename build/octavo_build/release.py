@@ -85,14 +85,18 @@ def _reveal(staging: Path, target: Path) -> None:
 @contextmanager
 def exclusive(directory: Path) -> Generator[None]:
     """Hold `directory` (made when missing) against other builds, and sweep what a killed one left in it."""
-    directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-    directory.chmod(DIRECTORY_MODE)
+    missing = [path for path in directory.parents if not path.exists()]
+    for path in (*reversed(missing), directory):
+        path.mkdir(exist_ok=True)
+        path.chmod(DIRECTORY_MODE)
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         _sweep(directory)
-        yield
-        _sweep(directory)
+        try:
+            yield
+        finally:
+            _sweep(directory)  # a failed build too, whose half release may be what fills the disk
     finally:
         os.close(handle)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -46,6 +46,7 @@ from octavo_build.lexical import LexicalRow, write_lexical
 from octavo_build.pack import Pack
 from octavo_build.passages import PassageLimits, passages_of
 from octavo_build.plain import plain_text
+from octavo_build.progress import Progress
 from octavo_build.resources import list_resources
 from octavo_build.sources import read as read_source
 from octavo_build.tables import logical_hash, read_table, write_table
@@ -155,16 +156,14 @@ def vectors(  # noqa: PLR0917  # what it reads, where it looks for known vectors
     encoder: Path,
     cache: VectorCache,
     workers: Workers,
-    progress: Callable[[int], Callable[[int], None]],
+    progress: Progress,
 ) -> None:
-    """Encode the windows that no cache and no earlier release has, and write the vector table.
-
-    `progress` takes the number of windows and gives what is called as they are encoded.
-    """
+    """Encode the windows that no cache and no earlier release has, and write the vector table."""
     table = pq.read_table(work.windows)
     texts: list[str] = table.column("text").to_pylist()
-    seed = _earlier_vectors(dist / json.loads(work.pack.read_text())["slug"], encoder.name)
-    encoded = encode_windows(texts, encoder, workers, cache, seed, progress(len(texts)))
+    slug = json.loads(work.pack.read_bytes())["slug"]
+    seed = _earlier_vectors(dist / slug, encoder.name)
+    encoded = encode_windows(texts, encoder, workers, cache, seed, progress.encoding(slug, len(texts)))
     target = work.parts / VECTORS
     shutil.rmtree(target, ignore_errors=True)
     columns = write_vectors(
@@ -193,7 +192,17 @@ def lexical(work: Work) -> None:
             for passage, text, body in zip(rows, shown, visible, strict=True)
         ),
     )
-    _write_json(work.lexical, _hashes(target))
+    _write_json(work.lexical, {"files": _hashes(target)})
+
+
+def is_intact(folder: Path, written: Path) -> bool:
+    """Whether the files of `folder` are those that its stage noted in `written`: nothing checks a work folder's files
+    once they are sealed into a release.
+    """
+    try:
+        return json.loads(written.read_bytes())["files"] == _hashes(folder)
+    except (OSError, ValueError):
+        return False
 
 
 def graph(work: Work) -> None:
@@ -210,7 +219,7 @@ def resources(work: Work) -> None:
     write_table(work.parts / RESOURCES.file, Resource, list_resources(pack))
 
 
-def publish(work: Work, dist: Path, encoder: Path, *, strict: bool) -> None:
+def publish(work: Work, dist: Path, encoder: Path, progress: Progress, *, strict: bool) -> None:
     """Seal the release, verify it and make it current.
 
     Raises PackError when `strict` and a finding is an error or a warning: nothing is released then.
@@ -219,11 +228,12 @@ def publish(work: Work, dist: Path, encoder: Path, *, strict: bool) -> None:
     findings = sorted(
         Finding(**finding)
         for file in (work.passage_findings, work.graph_findings)
-        for finding in json.loads(file.read_text())
+        for finding in json.loads(file.read_bytes())
     )
     findings = sorted([*pack.findings, *findings])
     counts = count_by_severity(findings)
     _write_json(work.parts / REPORT, {"counts": counts, "findings": [finding.as_json() for finding in findings]})
+    progress.findings(pack.slug, findings)
     if strict and (refused := counts["error"] + counts["warning"]):
         first = next(finding for finding in findings if finding.severity in ("error", "warning"))
         raise PackError(
@@ -245,7 +255,7 @@ def library_versions() -> dict[str, str]:
 
 def _manifest(work: Work, pack: Pack, encoder: Path) -> Manifest:
     tables = {table.file: logical_hash(work.parts / table.file, table) for table in TABLES}
-    columns = json.loads(work.columns.read_text())["columns"]
+    columns = json.loads(work.columns.read_bytes())["columns"]
     return Manifest(
         digest="",
         pack={name: value for name, value in _pack_fields(pack).items() if name not in ("documents", "findings")},
@@ -324,7 +334,7 @@ def _pack_fields(pack: Pack) -> dict[str, Any]:
 
 
 def _read_pack(work: Work) -> Pack:
-    fields = json.loads(work.pack.read_text())
+    fields = json.loads(work.pack.read_bytes())
     findings = tuple(Finding(**finding) for finding in fields.pop("findings"))
     documents = tuple(read_table(work.parts / DOCUMENTS.file, Document))
     return Pack(**fields, documents=documents, findings=findings)

@@ -1,5 +1,7 @@
 """The build as doit tasks: one a stage and pack, what each is made from, and how they run.
 
+`dodo.py` lists them for the packs of the project; `octavo build` runs them for any packs.
+
 doit decides by content what is out of date. Two things it does not see are checked here: that a target still holds what
 its task wrote (a killed build may have left a newer one), and that the compiler itself is the same.
 """
@@ -15,11 +17,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from doit.exceptions import TaskFailed
+from doit.tools import config_changed
+
 import octavo_artifact
 import octavo_build
 from octavo_artifact.errors import ConfigError, OctavoError
 from octavo_artifact.ids import canonical_json, sha256_file, sha256_hex
-from octavo_artifact.layout import DOCUMENTS, EDGES, ENCODER_MODEL, ENCODER_SPEC, ENCODERS, NODES, PASSAGES, RESOURCES
+from octavo_artifact.layout import (
+    DOCUMENTS,
+    EDGES,
+    ENCODER_MODEL,
+    ENCODER_SPEC,
+    ENCODER_TOKENIZER,
+    ENCODERS,
+    LEXICAL,
+    NODES,
+    PASSAGES,
+    RESOURCES,
+    VECTORS,
+)
 from octavo_build import release, stages
 from octavo_build.encoders import install_encoder, wanted_encoder
 from octavo_build.progress import Progress
@@ -62,10 +79,11 @@ def build_tasks(build: Build) -> Iterator[Task]:
     """All tasks of a build, for doit."""
     encoder = build.dist / ENCODERS / wanted_encoder()
     cache = VectorCache(build.state / "vectors.sqlite")
+    installed = [encoder / name for name in (ENCODER_SPEC, ENCODER_MODEL, ENCODER_TOKENIZER)]
     yield {
         "name": "encoder",
-        "actions": [_guarded(build, "encoder", partial(install_encoder, build.dist))],
-        "targets": [str(encoder / ENCODER_SPEC), str(encoder / ENCODER_MODEL)],
+        "actions": [_guarded(build, "encoder", "", partial(install_encoder, build.dist), installed)],
+        "targets": [str(path) for path in installed],
         "uptodate": [_unchanged],
         **_SILENT,
     }
@@ -80,15 +98,20 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Vecto
     files = list_files(root)
 
     def task(stage: str, action: Action, sources: Sequence[Path], targets: Sequence[Path], **settings: object) -> Task:
-        said = build.progress.stage(slug, stage)
         return {
             "name": f"{slug}:{stage}",
-            "actions": [_guarded(build, slug, action, said, targets)],
+            "actions": [_guarded(build, slug, stage, action, targets)],
             "file_dep": [str(path) for path in sources],
             "targets": [str(path) for path in targets],
             "uptodate": [_unchanged, _config({"compiler": compiler_digest(), **settings})],
             **_SILENT,
         }
+
+    def folder_task(
+        stage: str, action: Action, sources: Sequence[Path], folder: Path, target: Path, **settings: object
+    ) -> Task:
+        made = task(stage, action, sources, [target], **settings)
+        return {**made, "uptodate": [*made["uptodate"], partial(stages.is_intact, folder, target)]}
 
     yield task(
         "source",
@@ -97,7 +120,7 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Vecto
         [documents, work.pack],
         root=str(root.resolve()),
         format=detect(root),
-        files=files,
+        files=[ascii(path) for path in files],  # a name need not be UTF-8
     )
     yield {
         **task(
@@ -107,16 +130,19 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Vecto
             [passages, work.texts, work.windows, work.passage_findings],
             encoder=encoder.name,
         ),
-        "task_dep": ["octavo:encoder"],
+        "task_dep": ["build:encoder"],
     }
-    yield task(
+    yield folder_task(
         "vectors",
-        lambda: stages.vectors(work, build.dist, encoder, cache, build.workers, build.progress.encoding(slug)),
+        partial(stages.vectors, work, build.dist, encoder, cache, build.workers, build.progress),
         [work.windows],
-        [work.columns],
+        parts / VECTORS,
+        work.columns,
         encoder=encoder.name,
     )
-    yield task("lexical", partial(stages.lexical, work), [documents, passages, work.texts], [work.lexical])
+    yield folder_task(
+        "lexical", partial(stages.lexical, work), [documents, passages, work.texts], parts / LEXICAL, work.lexical
+    )
     yield task(
         "graph",
         partial(stages.graph, work),
@@ -131,7 +157,7 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Vecto
     yield {
         **task(
             "release",
-            partial(stages.publish, work, build.dist, encoder, strict=build.strict),
+            partial(stages.publish, work, build.dist, encoder, build.progress, strict=build.strict),
             inputs,
             [work.released],
         ),
@@ -144,22 +170,25 @@ _SILENT: Mapping[str, Any] = {"io": {"capture": False}}
 
 
 def _guarded(
-    build: Build, slug: str, action: Action, said: Callable[[], None] | None = None, targets: Sequence[Path] = ()
-) -> Callable[[], dict[str, Any] | bool]:
-    """An action for doit that keeps what stopped it, and remembers the content of its targets."""
+    build: Build, slug: str, stage: str, action: Action, targets: Sequence[Path] = ()
+) -> Callable[[], dict[str, Any] | TaskFailed]:
+    """An action for doit that keeps what stopped it, and remembers the content of its targets.
 
-    def run() -> dict[str, Any] | bool:
+    `stage` is told when it is done, unless it is empty.
+    """
+
+    def run() -> dict[str, Any] | TaskFailed:
         try:
             with release.clear_disk_errors(slug):
                 action()
         except OctavoError as error:
             build.failures.setdefault(slug, error)
-            return False
-        except Exception:
+            return TaskFailed(str(error))
+        except BaseException:  # a Rust library's panic is no Exception, and would leave doit waiting for this thread
             build.failures.setdefault(slug, traceback.format_exc())
-            return False
-        if said:
-            said()
+            return TaskFailed(f"{slug}: failed {stage}")
+        if stage:
+            build.progress.stage(slug, stage)
         return {"targets": {path.name: sha256_file(path) for path in targets}}
 
     return run
@@ -173,8 +202,6 @@ def _unchanged(task: Any, values: Mapping[str, Any]) -> bool:
 
 
 def _config(settings: Mapping[str, object]) -> Any:
-    from doit.tools import config_changed
-
     return config_changed(sha256_hex(canonical_json(settings)))
 
 
@@ -205,7 +232,7 @@ def run(build: Build) -> int:
                 "reporter": "zero",
                 "verbosity": 0,
             },
-            "task_octavo": lambda: build_tasks(build),
+            "task_build": lambda: build_tasks(build),
         }
         threads = str(max(1, min(len(build.packs), os.cpu_count() or 1)))
         # doit's own main would print a traceback for what goes wrong between tasks; this lets it travel

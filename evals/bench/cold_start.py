@@ -37,28 +37,26 @@ import pydantic, octavo_serve.requests, octavo_serve.results
 step("import pydantic, request and result models")
 import tantivy, octavo_serve.lexical
 step("import tantivy")
-import octavo_serve.catalog
-from octavo_artifact.manifest import *
-from octavo_artifact.manifest import pack_directories, read_manifest, read_pointer, check_files, read_encoder
-artifacts = [p / read_pointer(p) for p in pack_directories(dist)]
-for artifact in artifacts: check_files(artifact, read_manifest(artifact))
+from octavo_artifact import manifest as m
+artifacts = [p / m.read_pointer(p) for p in m.pack_directories(dist)]
+for artifact in artifacts:
+    m.check_files(artifact, m.read_manifest(artifact))
 step(f"hash {len(artifacts)} artifacts")
-name = fingerprint(read_manifest(artifacts[0]).encoder)
-read_encoder(dist / "encoders" / name, name)
+name = m.fingerprint(m.read_manifest(artifacts[0]).encoder)
+m.read_encoder(dist / "encoders" / name, name)
 step("hash the encoder")
 import onnxruntime
 step("import onnxruntime")
-from octavo_serve import encoder as e
-session = e._session(dist / "encoders" / name / "model.onnx", name)
-step("load the model")
-e._tokenizer(dist / "encoders" / name / "tokenizer.json", 256)
-step("load the tokenizer")
-for artifact in artifacts:
-    octavo_serve.lexical.LexicalIndex(artifact / "lexical", "x")
-    octavo_serve.vectors.VectorIndex(artifact, read_manifest(artifact)) if hasattr(octavo_serve, "vectors") else None
-step("open indexes")
+from octavo_serve.encoder import Encoder
+encoder = Encoder(dist / "encoders" / name, name)
+step("hash the encoder again, load it")
+from octavo_serve.catalog import OpenPack
+packs = [OpenPack(artifact, encoder, m.read_manifest(artifact)) for artifact in artifacts]
+step("open the indexes")
 import uvicorn, octavo_serve.run
 step("import uvicorn, starlette, the application")
+packs[0].search(octavo_serve.requests.SearchRequest(query="which breaker does a battery need"))
+step("the first search")
 """
 
 

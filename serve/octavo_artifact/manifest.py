@@ -16,7 +16,15 @@ from typing import Any, cast
 
 from octavo_artifact.errors import ArtifactError
 from octavo_artifact.ids import DIGEST, SLUG, canonical_json, sha256_file, sha256_hex
-from octavo_artifact.layout import ENCODER_MODEL, ENCODER_SPEC, ENCODER_TOKENIZER, FORMAT, MANIFEST, POINTER
+from octavo_artifact.layout import (
+    ENCODER_MODEL,
+    ENCODER_SPEC,
+    ENCODER_TOKENIZER,
+    ENCODERS,
+    FORMAT,
+    MANIFEST,
+    POINTER,
+)
 from octavo_artifact.schema import EncoderSpec
 
 MAX_MANIFEST_BYTES = 64 * 2**20
@@ -109,7 +117,10 @@ def read_manifest(artifact: Path) -> Manifest:
     """
     path = artifact / MANIFEST
     try:
-        if path.stat().st_size > MAX_MANIFEST_BYTES:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode):
+            raise ArtifactError(f"{_label(artifact)}/{MANIFEST}: not a regular file")
+        if status.st_size > MAX_MANIFEST_BYTES:
             raise ArtifactError(f"{_label(artifact)}/{MANIFEST}: larger than {MAX_MANIFEST_BYTES} bytes")
         data = path.read_bytes()
     except OSError as error:
@@ -128,9 +139,13 @@ def check_files(artifact: Path, manifest: Manifest) -> None:
 
     Raises ArtifactError naming the first file, in path order, that is missing, extra, of another kind or changed.
     """
-    found = dict(_walk(artifact))
-    found.pop(MANIFEST, None)
     label = _label(artifact)
+    try:
+        found = dict(_walk(artifact))
+    except OSError as error:
+        path = Path(str(error.filename)).relative_to(artifact).as_posix()
+        raise ArtifactError(f"{label}/{path}: cannot be read ({error.strerror})") from error
+    found.pop(MANIFEST, None)
     for path in sorted(found.keys() | manifest.files.keys()):
         entry = manifest.files.get(path)
         if entry is None:
@@ -160,7 +175,7 @@ def read_pointer(pack: Path) -> str:
         digest = json.loads(path.read_bytes())["digest"]
     except OSError as error:
         raise ArtifactError(f"{pack.name}/{POINTER}: cannot be read ({error.strerror})") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ArtifactError(f"{pack.name}/{POINTER}: not a pointer, expected a JSON object with a digest") from error
     if not (isinstance(digest, str) and DIGEST.fullmatch(digest)):
         raise ArtifactError(f"{pack.name}/{POINTER}: digest is not 64 hex digits")
@@ -190,10 +205,19 @@ def read_encoder(directory: Path, expected: str) -> EncoderSpec:
 
 
 def pack_directories(dist: Path) -> list[Path]:
-    """The pack directories of `dist`, sorted by slug: those that are named by a slug and hold a pointer."""
-    return sorted(
-        path for path in dist.iterdir() if SLUG.fullmatch(path.name) and path.is_dir() and (path / POINTER).exists()
-    )
+    """The pack directories of `dist`, sorted by slug: those that are named by a slug and hold a pointer or a release.
+
+    One without its pointer is for the caller to tell: a pack that only vanished would not be missed.
+    """
+    return sorted(path for path in dist.iterdir() if SLUG.fullmatch(path.name) and path.is_dir() and _is_pack(path))
+
+
+def _is_pack(path: Path) -> bool:
+    try:
+        names = os.listdir(path)
+    except OSError:
+        return True  # what cannot be read is told too
+    return POINTER in names or (path.name != ENCODERS and any(map(DIGEST.fullmatch, names)))
 
 
 def _column(fields: dict[str, Any]) -> Column:

@@ -36,15 +36,10 @@ def _serve_arguments(parser: ArgumentParser) -> None:
 
 
 def _serve(arguments: Namespace) -> int:
-    from octavo_serve.catalog import open_catalog
     from octavo_serve.run import address, bind, serve
     from octavo_serve.settings import ServerSettings
 
-    catalog = open_catalog(arguments.dist)
-    for slug, reason in catalog.refused.items():
-        print(f"octavo: refused {slug}: {reason}", file=sys.stderr)
-    if not catalog.packs:
-        raise ArtifactError("no pack can be served")
+    catalog = _servable(arguments.dist)
     settings = ServerSettings(
         host=arguments.host,
         port=arguments.port,
@@ -81,14 +76,9 @@ def _announce(address: str, packs: list[Any]) -> None:
 
 
 def _stdio(arguments: Namespace) -> int:
-    from octavo_serve.catalog import open_catalog
     from octavo_serve.stdio import run_stdio
 
-    catalog = open_catalog(arguments.dist)
-    for slug, reason in catalog.refused.items():
-        print(f"octavo: refused {slug}: {reason}", file=sys.stderr)
-    if not catalog.packs:
-        raise ArtifactError("no pack can be served")
+    catalog = _servable(arguments.dist)
     run_stdio(catalog)
     return 0
 
@@ -140,8 +130,24 @@ def _open(dist: Path, slug: str | None) -> Any:
     if slug is not None and slug in catalog.refused:
         raise ArtifactError(catalog.refused[slug])
     if not catalog.packs:
-        raise ArtifactError("; ".join(catalog.refused.values()))
+        raise ArtifactError(_reasons(catalog))
     return catalog.choose(slug)
+
+
+def _servable(dist: Path) -> Any:
+    """The catalog of a server, which tells what it refuses. Raises ArtifactError when that is everything."""
+    from octavo_serve.catalog import open_catalog
+
+    catalog = open_catalog(dist)
+    if not catalog.packs:
+        raise ArtifactError(f"no pack can be served: {_reasons(catalog)}")
+    for slug, reason in catalog.refused.items():
+        print(f"octavo: refused {slug}: {reason}", file=sys.stderr)
+    return catalog
+
+
+def _reasons(catalog: Any) -> str:
+    return "; ".join(dict.fromkeys(catalog.refused.values()))  # packs of one damaged encoder give one reason
 
 
 def _show_hits(result: Any) -> None:

@@ -42,7 +42,8 @@ def read_files(
     for relative in sorted(_walk(root, "", skip, findings)):
         if not relative.casefold().endswith(suffixes):
             continue
-        path = unicodedata.normalize("NFC", relative)
+        # the file's own bytes: the locale decides how Python spells them
+        path = unicodedata.normalize("NFC", os.fsencode(relative).decode("utf-8", "surrogateescape"))
         try:
             path.encode()
         except UnicodeEncodeError:
