@@ -115,7 +115,7 @@ def _sql(arguments: Namespace) -> int:
     connection = duckdb.connect()
     for table in TABLES:
         connection.register(table.file.removesuffix(".parquet"), parquet.read_table(artifact / table.file))
-    if "vectors" in arguments.query:
+    if "vectors" in arguments.query.casefold():
         import lance
 
         connection.register("vectors", lance.dataset(artifact / VECTORS).to_table())
@@ -123,7 +123,7 @@ def _sql(arguments: Namespace) -> int:
     connection.execute("SET temp_directory = ''; SET enable_external_access = false; SET lock_configuration = true")
     try:
         # lazy: the query runs when its rows are asked for; without a statement there is nothing to ask
-        result: duckdb.DuckDBPyRelation | None = connection.sql(arguments.query)
+        result: Any = connection.sql(arguments.query)
         if result is not None and arguments.json:
             rows = [dict(zip(result.columns, row, strict=True)) for row in result.fetchall()]
             print(json.dumps(rows, ensure_ascii=False, default=_plain))

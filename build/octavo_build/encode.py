@@ -17,15 +17,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from octavo_artifact.layout import ENCODER_MODEL, ENCODER_TOKENIZER
 from octavo_artifact.manifest import read_encoder
-from octavo_build.vector_cache import VectorCache, Vectors
+from octavo_build.content_cache import ContentCache
 from octavo_build.workers import Workers
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
+
+Vectors = NDArray[np.float32]
 
 # A text takes some 60 ms: few enough for workers to end together, enough to make a shard's way there cheap.
 _SHARD = 8
@@ -37,7 +40,7 @@ def encode_windows(  # noqa: PLR0917  # six inputs of one kind each
     texts: Sequence[str],
     encoder_dir: Path,
     workers: Workers,
-    cache: VectorCache,
+    cache: ContentCache,
     seed: Mapping[bytes, Vectors],
     progress: Callable[[int], None],
 ) -> Vectors:
@@ -62,8 +65,8 @@ def encode_windows(  # noqa: PLR0917  # six inputs of one kind each
     seeded = {text_sha256: seed[text_sha256] for text_sha256 in rows if text_sha256 in seed}
     place(seeded)
     key_of = _cache_keys(encoder_dir.name, [text_sha256 for text_sha256 in rows if text_sha256 not in seeded])
-    cached = cache.read(list(key_of.values()), spec.dimensions)
-    place({text_sha256: cached[key] for text_sha256, key in key_of.items() if key in cached})
+    cached = cache.read(list(key_of.values()))
+    place({text_sha256: np.frombuffer(cached[key], "<f4") for text_sha256, key in key_of.items() if key in cached})
 
     missing = {text_sha256: texts[rows[text_sha256][0]] for text_sha256, key in key_of.items() if key not in cached}
     shards = _shards(missing)
@@ -71,7 +74,7 @@ def encode_windows(  # noqa: PLR0917  # six inputs of one kind each
     mapped = map if len(missing) <= _FEW or workers.processes == 1 else workers.map
     for shard, encoded in zip(shards, mapped(encode, [list(shard.values()) for shard in shards]), strict=True):
         found = dict(zip(shard, encoded, strict=True))
-        cache.write({key_of[text_sha256]: vector for text_sha256, vector in found.items()})
+        cache.write({key_of[text_sha256]: vector.astype("<f4").tobytes() for text_sha256, vector in found.items()})
         place(found)
     return vectors
 

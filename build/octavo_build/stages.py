@@ -37,22 +37,22 @@ from octavo_artifact.layout import (
 )
 from octavo_artifact.manifest import Column, FileEntry, Manifest, fingerprint, read_encoder, read_pointer
 from octavo_artifact.schema import Document, Edge, Node, Passage, Resource
-from octavo_artifact.text import ANALYZER, FIELD, heading_line, lexical_text
+from octavo_artifact.text import ANALYZER, FIELD, lexical_text
 from octavo_build import release
+from octavo_build.content_cache import ContentCache
+from octavo_build.cuts import cut_documents
 from octavo_build.encode import encode_windows
 from octavo_build.findings import Finding, count_by_severity
 from octavo_build.graph import build_graph
 from octavo_build.lexical import LexicalRow, write_lexical
 from octavo_build.pack import Pack
-from octavo_build.passages import PassageLimits, passages_of
-from octavo_build.plain import plain_text
+from octavo_build.passages import PassageLimits, PassageText
 from octavo_build.progress import Progress
 from octavo_build.resources import list_resources
 from octavo_build.sources import read as read_source
 from octavo_build.tables import logical_hash, read_table, write_table
-from octavo_build.vector_cache import VectorCache
 from octavo_build.vectors import read_vectors, write_vectors
-from octavo_build.windows import WindowLimits, load_tokenizer, windows_of
+from octavo_build.windows import WindowLimits, load_tokenizer
 from octavo_build.workers import Workers
 
 # Libraries whose version may change an artifact's bytes.
@@ -120,27 +120,20 @@ def source(root: Path, work: Work) -> None:
     _write_json(work.pack, {**identity, "findings": [asdict(finding) for finding in pack.findings]})
 
 
-def passages(work: Work, encoder: Path) -> None:
+def passages(work: Work, encoder: Path, cache: ContentCache, compiler: str) -> None:
     """Cut the documents into passages and windows."""
     documents = read_table(work.parts / DOCUMENTS.file, Document)
     tokenizer = load_tokenizer(encoder / ENCODER_TOKENIZER)
-    rows: list[Passage] = []
-    texts: list[tuple[str, str]] = []
+    rows: list[PassageText] = []
     windows: list[tuple[int, int, str]] = []
     findings: list[Finding] = []
-    for number, document in enumerate(documents):
-        if not document.searchable:
-            continue
-        cut, found = passages_of(document, number)
-        findings += found
-        for passage in cut:
-            line = heading_line(document.title, passage.passage.heading_path)
-            for ordinal, text in enumerate(windows_of(tokenizer, line, plain_text(passage.visible))):
-                windows.append((len(rows), ordinal, text))
-            rows.append(passage.passage)
-            texts.append((passage.text, passage.visible))
-    write_table(work.parts / PASSAGES.file, Passage, rows)
-    _write_columns(work.texts, shown=[shown for shown, _ in texts], visible=[visible for _, visible in texts])
+    for cut in cut_documents(documents, tokenizer, cache, f"{compiler} {encoder.name}"):
+        for passage, texts in zip(cut.passages, cut.windows, strict=True):
+            windows.extend((len(rows), ordinal, text) for ordinal, text in enumerate(texts))
+            rows.append(passage)
+        findings.extend(cut.findings)
+    write_table(work.parts / PASSAGES.file, Passage, [each.passage for each in rows])
+    _write_columns(work.texts, shown=[each.text for each in rows], visible=[each.visible for each in rows])
     _write_columns(
         work.windows,
         passage=pa.array([passage for passage, _, _ in windows], pa.int32()),
@@ -154,7 +147,7 @@ def vectors(  # noqa: PLR0917  # what it reads, where it looks for known vectors
     work: Work,
     dist: Path,
     encoder: Path,
-    cache: VectorCache,
+    cache: ContentCache,
     workers: Workers,
     progress: Progress,
 ) -> None:

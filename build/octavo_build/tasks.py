@@ -13,7 +13,7 @@ import os
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +38,12 @@ from octavo_artifact.layout import (
     VECTORS,
 )
 from octavo_build import release, stages
+from octavo_build.content_cache import ContentCache
 from octavo_build.encoders import install_encoder, wanted_encoder
 from octavo_build.progress import Progress
 from octavo_build.sources import detect, slug_of
 from octavo_build.sources.files import list_files
 from octavo_build.stages import Work
-from octavo_build.vector_cache import VectorCache
 from octavo_build.workers import Workers
 
 Task = dict[str, Any]
@@ -78,7 +78,7 @@ class Build:
 def build_tasks(build: Build) -> Iterator[Task]:
     """All tasks of a build, for doit."""
     encoder = build.dist / ENCODERS / wanted_encoder()
-    cache = VectorCache(build.state / "vectors.sqlite")
+    cache = ContentCache(build.state / "cache.sqlite")
     installed = [encoder / name for name in (ENCODER_SPEC, ENCODER_MODEL, ENCODER_TOKENIZER)]
     yield {
         "name": "encoder",
@@ -91,7 +91,7 @@ def build_tasks(build: Build) -> Iterator[Task]:
         yield from _pack_tasks(build, slug, root, encoder, cache)
 
 
-def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: VectorCache) -> Iterator[Task]:
+def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: ContentCache) -> Iterator[Task]:
     work = Work(build.state / "work" / slug)
     parts = work.parts
     documents, passages = parts / DOCUMENTS.file, parts / PASSAGES.file
@@ -125,7 +125,7 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Vecto
     yield {
         **task(
             "passages",
-            partial(stages.passages, work, encoder),
+            partial(stages.passages, work, encoder, cache, compiler_digest()),
             [documents],
             [passages, work.texts, work.windows, work.passage_findings],
             encoder=encoder.name,
@@ -205,6 +205,7 @@ def _config(settings: Mapping[str, object]) -> Any:
     return config_changed(sha256_hex(canonical_json(settings)))
 
 
+@lru_cache(maxsize=1)
 def compiler_digest() -> str:
     """sha256 over the sources of the compiler and the format, and the versions of the libraries that matter."""
     digest = hashlib.sha256()

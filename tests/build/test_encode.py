@@ -12,9 +12,9 @@ import pytest
 
 from octavo_artifact.layout import ENCODERS
 from octavo_build import encode
-from octavo_build.encode import encode_windows
+from octavo_build.content_cache import ContentCache
+from octavo_build.encode import Vectors, encode_windows
 from octavo_build.encoders import install_encoder
-from octavo_build.vector_cache import VectorCache, Vectors
 from octavo_build.workers import Workers
 
 TEXTS = [f"Section {number}\n" + "A wallet keeps the keys of an account. " * (number % 3 + 1) for number in range(30)]
@@ -28,7 +28,7 @@ def encoder_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def encoded(texts: Sequence[str], encoder_dir: Path, cache: Path, processes: int = 1) -> Vectors:
     with Workers(processes) as workers:
-        return encode_windows(texts, encoder_dir, workers, VectorCache(cache), seed={}, progress=lambda _: None)
+        return encode_windows(texts, encoder_dir, workers, ContentCache(cache), seed={}, progress=lambda _: None)
 
 
 def refuse(*_: object) -> Vectors:
@@ -78,7 +78,7 @@ def test_known_texts_are_not_encoded(tmp_path: Path, encoder_dir: Path, monkeypa
     monkeypatch.setattr(encode, "_encode_one", refuse)
 
     with Workers(1) as workers:
-        cache = VectorCache(tmp_path / "cache")
+        cache = ContentCache(tmp_path / "cache")
         vectors = encode_windows(texts, encoder_dir, workers, cache, seed=seed, progress=done.append)
 
     assert np.array_equal(vectors, expected)
@@ -96,7 +96,7 @@ def test_equal_texts_are_encoded_once(tmp_path: Path, encoder_dir: Path, monkeyp
     monkeypatch.setattr(encode, "_encode_one", count)
     done: list[int] = []
     with Workers(1) as workers:
-        cache = VectorCache(tmp_path / "cache")
+        cache = ContentCache(tmp_path / "cache")
         encode_windows(["a", "b", "a"], encoder_dir, workers, cache, seed={}, progress=done.append)
 
     assert sorted(seen) == ["a", "b"]
@@ -112,10 +112,10 @@ def test_few_windows_start_no_process(tmp_path: Path, encoder_dir: Path, monkeyp
 def test_a_killed_build_keeps_what_it_encoded(tmp_path: Path, encoder_dir: Path):
     program = (
         "import sys; from pathlib import Path\n"
-        "from octavo_build.encode import VectorCache, encode_windows\n"
+        "from octavo_build.encode import ContentCache, encode_windows\n"
         "from octavo_build.workers import Workers\n"
         "texts = [f'text {number} ' * 50 for number in range(10_000)]\n"
-        "cache = VectorCache(Path(sys.argv[2]))\n"
+        "cache = ContentCache(Path(sys.argv[2]))\n"
         "with Workers(1) as workers:\n"
         "    encode_windows(texts, Path(sys.argv[1]), workers, cache, seed={},\n"
         "                   progress=lambda count: print(count, flush=True))\n"
@@ -127,6 +127,6 @@ def test_a_killed_build_keeps_what_it_encoded(tmp_path: Path, encoder_dir: Path)
         build.kill()
 
     database = sqlite3.connect(tmp_path / "cache")
-    assert database.execute("SELECT count(*) FROM vectors").fetchone()[0] >= done > 0
+    assert database.execute("SELECT count(*) FROM cache").fetchone()[0] >= done > 0
     assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     database.close()

@@ -242,6 +242,12 @@ def test_what_is_no_file_is_told_and_skipped(tmp_path: Path) -> None:
     assert [finding.code for finding in read(tmp_path).findings] == ["file-not-regular"]
 
 
+def test_relations_are_an_expertpacks_and_not_any_folders(tmp_path: Path) -> None:
+    text = b"---\nrequires: [1014, 1052]\nrelated: x\n---\nbody"
+    (document,) = read(write(tmp_path, {"eip-1.md": text})).documents
+    assert (document.requires, document.related) == ((), ())
+
+
 def test_a_docs_folder_may_name_itself(tmp_path: Path) -> None:
     pack = read(write(tmp_path, {"pack.yaml": b"slug: guide\nname: The Guide\nversion: 2.10\n", "index.md": b"# Hi"}))
     assert (pack.slug, pack.name, pack.version, pack.entry_point) == ("guide", "The Guide", "2.10", "index.md")

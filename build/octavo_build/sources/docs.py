@@ -5,6 +5,7 @@ An optional `pack.yaml` names it (slug, name, version, description); otherwise t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ def read(root: Path) -> Pack:
     documents = []
     for file in files:
         document, _, found = read_document(file, slug, second_block=False, needs_frontmatter=False)
-        documents.append(document)
+        # in other people's frontmatter `requires` and `related` mean what they like
+        documents.append(replace(document, requires=(), related=()))
         findings += found
     unique, duplicates = with_unique_ids(slug, documents)
     entry = next((d.path for name in ("index.md", "README.md") for d in unique if d.path == name), None)

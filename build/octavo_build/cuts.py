@@ -1,0 +1,81 @@
+"""A document cut: its passages, the text of each, and the windows of each. Cut once for each content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from octavo_artifact.ids import canonical_json
+from octavo_artifact.schema import Document, Passage
+from octavo_artifact.text import heading_line
+from octavo_build.content_cache import ContentCache
+from octavo_build.findings import Finding
+from octavo_build.passages import PassageText, passages_of
+from octavo_build.plain import plain_text
+from octavo_build.windows import windows_of
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What became of one document."""
+
+    passages: tuple[PassageText, ...]
+    windows: tuple[tuple[str, ...], ...]
+    """Of each passage."""
+    findings: tuple[Finding, ...]
+
+
+def cut_documents(
+    documents: Sequence[Document], tokenizer: Tokenizer, cache: ContentCache, identity: str
+) -> Iterator[Cut]:
+    """Cut every searchable document, in order; those that were cut before are taken from `cache`.
+
+    `identity` names the compiler and the encoder: what decides a cut besides the document.
+    """
+    searchable = [(row, document) for row, document in enumerate(documents) if document.searchable]
+    keys = {row: _key(document, identity) for row, document in searchable}
+    known = cache.read(list(keys.values()))
+    made: dict[bytes, bytes] = {}
+    for row, document in searchable:
+        key = keys[row]
+        if key in known:
+            yield _load(known[key], row)
+        else:
+            cut = _cut(document, row, tokenizer)
+            made[key] = canonical_json(asdict(cut))
+            yield cut
+    cache.write(made)
+
+
+def _key(document: Document, identity: str) -> bytes:
+    decides = [identity, document.path, document.title, document.strategy, document.body_offset, document.file_sha256]
+    return sha256(canonical_json(decides)).digest()
+
+
+def _cut(document: Document, row: int, tokenizer: Tokenizer) -> Cut:
+    passages, findings = passages_of(document, row)
+    lines = (heading_line(document.title, each.passage.heading_path) for each in passages)
+    windows = (
+        tuple(windows_of(tokenizer, line, plain_text(each.visible))) for line, each in zip(lines, passages, strict=True)
+    )
+    return Cut(tuple(passages), tuple(windows), tuple(findings))
+
+
+def _load(data: bytes, row: int) -> Cut:
+    fields: dict[str, Any] = json.loads(data)
+    return Cut(
+        passages=tuple(
+            PassageText(_passage(each["passage"], row), each["text"], each["visible"]) for each in fields["passages"]
+        ),
+        windows=tuple(tuple(windows) for windows in fields["windows"]),
+        findings=tuple(Finding(**finding) for finding in fields["findings"]),
+    )
+
+
+def _passage(fields: dict[str, Any], row: int) -> Passage:
+    return replace(Passage(**fields), document=row, heading_path=tuple(fields["heading_path"]))
