@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import OrderedDict
 from pathlib import Path
@@ -43,8 +44,9 @@ class Encoder:
         ids = np.array([self._tokenizer.encode(text).ids], dtype=np.int64)
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         hidden: NDArray[np.float32] = self._session.run(None, inputs)[0][0]
-        vector = hidden.mean(axis=0, dtype=np.float32)
-        vector /= np.linalg.norm(vector)
+        # Exactly as octavo_build.encode does it; a test compares the bits.
+        mean = hidden.mean(axis=0, dtype=np.float64)
+        vector = (mean / math.sqrt(math.fsum(mean * mean))).astype(np.float32)
         vector.flags.writeable = False
         with self._lock:
             self._cache[text] = vector
