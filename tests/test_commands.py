@@ -145,3 +145,12 @@ def test_a_port_in_use_is_one_line(built: Path) -> None:
         done = octavo("serve", built, "--port", taken.getsockname()[1])
     assert done.returncode == 2
     assert "cannot listen on host 127.0.0.1" in done.stderr
+
+
+def test_a_damaged_memory_of_the_build_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s/doit.sqlite").write_bytes(b"no database" * 1000)
+    done = octavo("build", TINY, "--out", tmp_path / "d", "--state", tmp_path / "s", "-q")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "doit.sqlite: the build's memory cannot be used" in done.stderr

@@ -6,13 +6,13 @@ import json
 import shutil
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import pytest
+
 from octavo_serve import catalog
 from octavo_serve.cli import main
 from octavo_serve.encoder import Encoder
@@ -64,12 +64,8 @@ def empty(path: Path) -> None:
 
 def link(path: Path) -> None:
     """The same bytes, but not in the artifact."""
-    path.symlink_to(path.rename(path.parents[-2] / path.name if path.parents[-2] != Path("/tmp") else _outside(path)))
-
-
-def _outside(path: Path) -> Path:
-    folder = next(parent for parent in path.parents if parent.name == "dist").parent
-    return folder / path.name
+    dist = next(parent for parent in path.parents if parent.name == "dist")
+    path.symlink_to(path.rename(dist.parent / path.name))
 
 
 DAMAGES: list[Callable[[Path], None]] = [flip, truncate, empty, Path.unlink, link]
@@ -93,6 +89,13 @@ def encoder(built: Path) -> Encoder:
     return Encoder(directory, directory.name)
 
 
+def loaded(encoder: Encoder) -> Callable[[Path, str], Encoder]:
+    def load(directory: Path, fingerprint: str) -> Encoder:
+        return encoder
+
+    return load
+
+
 @pytest.fixture
 def refused(
     dist: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -102,14 +105,16 @@ def refused(
     def look() -> str:
         with monkeypatch.context() as patch:
             # loading the model takes longer than all the rest
-            patch.setattr(catalog, "Encoder", lambda directory, fingerprint: encoder)
+            patch.setattr(catalog, "Encoder", loaded(encoder))
             opened = catalog.open_catalog(dist)
         assert list(opened.packs) == ["notes"]
         assert list(opened.refused) == ["tiny"]
         reason = opened.refused["tiny"]
         assert str(dist.parent) not in reason
         assert main(["verify", str(dist)]) == 1
-        assert capsys.readouterr().err == f"octavo: {reason}\n"
+        verified = capsys.readouterr()
+        assert verified.err == f"octavo: {reason}\n"
+        assert verified.out.startswith("notes ")
         return reason
 
     return look
@@ -158,7 +163,7 @@ def test_a_renamed_release_is_refused(dist: Path, refused: Callable[[], str]) ->
 def test_a_release_of_another_pack_is_refused(dist: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.rmtree(dist / "tiny")
     shutil.copytree(dist / "notes", dist / "tiny")
-    monkeypatch.setattr(catalog, "Encoder", lambda directory, fingerprint: encoder)
+    monkeypatch.setattr(catalog, "Encoder", loaded(encoder))
     opened = catalog.open_catalog(dist)
     assert (list(opened.packs), dict(opened.refused)) == (
         ["notes"],
@@ -166,27 +171,38 @@ def test_a_release_of_another_pack_is_refused(dist: Path, encoder: Encoder, monk
     )
 
 
-def missing_release(pack: Path) -> None:
-    shutil.rmtree(artifact(pack.parent))
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"\xff{", id="no JSON"),
+        pytest.param(b"[]", id="no object"),
+        pytest.param(b"{}", id="no digest"),
+        pytest.param(b'{"digest": "../../notes"}', id="a path"),
+        pytest.param(b'{"digest": 1}', id="a number"),
+        pytest.param(b"[" * 100_000, id="nested without end"),
+    ],
+)
+def test_a_bad_pointer_is_refused_by_its_name(dist: Path, refused: Callable[[], str], content: bytes) -> None:
+    (dist / "tiny" / "latest.json").write_bytes(content)
+    assert refused().startswith("tiny/latest.json: ")
 
 
-POINTERS = {
-    "missing": lambda pack: (pack / "latest.json").unlink(),
-    "empty": lambda pack: (pack / "latest.json").write_bytes(b""),
-    "no JSON": lambda pack: (pack / "latest.json").write_bytes(b"\xff{"),
-    "no object": lambda pack: (pack / "latest.json").write_text("[]"),
-    "no digest": lambda pack: (pack / "latest.json").write_text("{}"),
-    "a path": lambda pack: (pack / "latest.json").write_text('{"digest": "../../notes"}'),
-    "another kind": lambda pack: (pack / "latest.json").write_text('{"digest": 1}'),
-    "nested without end": lambda pack: (pack / "latest.json").write_text("[" * 100_000),
-    "a folder": lambda pack: [(pack / "latest.json").unlink(), (pack / "latest.json").mkdir()],
-    "dangling": lambda pack: [(pack / "latest.json").unlink(), (pack / "latest.json").symlink_to("nowhere")],
-}  # fmt: skip
+def dangle(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nowhere")
 
 
-@pytest.mark.parametrize("damage", POINTERS)
-def test_a_bad_pointer_is_refused_by_its_name(dist: Path, refused: Callable[[], str], damage: str) -> None:
-    POINTERS[damage](dist / "tiny")
+def become_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, dangle, become_a_folder], ids=lambda damage: damage.__name__)
+def test_a_pointer_that_is_no_file_is_refused_by_its_name(
+    dist: Path, refused: Callable[[], str], damage: Callable[[Path], None]
+) -> None:
+    damage(dist / "tiny" / "latest.json")
     assert refused().startswith("tiny/latest.json: ")
 
 
@@ -202,7 +218,7 @@ def respecified(directory: Path, **changes: object) -> None:
     (directory / "encoder.json").write_text(json.dumps(spec | changes))
 
 
-ENCODERS = {
+ENCODERS: dict[str, tuple[Callable[[Path], object], str]] = {
     "other dimensions": (lambda directory: respecified(directory, dimensions=768), "encoder.json"),
     "other limit": (lambda directory: respecified(directory, max_tokens=512), "encoder.json"),
     "other weights": (lambda directory: respecified(directory, model_sha256="0" * 64), "encoder.json"),
@@ -258,18 +274,12 @@ def test_the_server_is_degraded_and_serves_the_other_pack(dist: Path) -> None:
         assert get(f"{running.address}/search?q=hard+water&pack=tiny")[0] == 404
 
 
-@contextmanager
-def only_tiny(dist: Path) -> Generator[Path]:
-    shutil.rmtree(dist / "notes")
-    yield dist
-
-
 COMMANDS = {
-    "serve": lambda dist: octavo("serve", dist, "--port", "0"),
-    "stdio": lambda dist: octavo("stdio", dist, input=""),
-    "search": lambda dist: octavo("search", dist, "hard water", "--pack", "tiny"),
-    "read": lambda dist: octavo("read", dist, "overview.md"),
-    "verify": lambda dist: octavo("verify", dist),
+    "serve": ["--port", "0"],
+    "stdio": [],
+    "search": ["hard water", "--pack", "tiny"],
+    "read": ["overview.md"],
+    "verify": [],
 }
 
 
@@ -280,7 +290,7 @@ def test_a_command_that_has_only_a_damaged_pack_names_the_file_in_one_line(dist:
     root = artifact(dist)
     path = dist / "tiny" / file if file == "latest.json" else root / file
     path.unlink()
-    done = COMMANDS[command](dist)
+    done = octavo(command, dist, *COMMANDS[command], input="")
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert f"{path.relative_to(dist).as_posix().replace(root.name, root.name[:12])}: " in line

@@ -276,8 +276,9 @@ def test_a_killed_build_that_was_taken_back_does_not_poison_the_next(
     assert differing(workshop.current(), clean(tiny())) == []
 
 
-def work_files(root: Path) -> list[Path]:
-    return sorted(path for path in (root / "state" / "work").rglob("*") if path.is_file())
+def memory(state: Path) -> list[Path]:
+    """All that a build remembers but doit's database, whose damage SQLite tells."""
+    return sorted(path for path in state.rglob("*") if path.is_file() and path.name != "doit.sqlite")
 
 
 @pytest.mark.parametrize("damage", ["changed", "missing"])
@@ -287,7 +288,7 @@ def test_no_file_of_the_build_s_own_memory_can_poison_a_release(
     assert workshop.build(tiny()) == 0
     expected = clean(tiny())
     poisoned: list[str] = []
-    for path in work_files(workshop.root):
+    for path in memory(workshop.root / "state"):
         if damage == "missing":
             path.unlink()
         else:

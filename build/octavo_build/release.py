@@ -109,7 +109,7 @@ def clear_disk_errors(what: str) -> Generator[None]:
     except Exception as error:  # Lance, Arrow, SQLite and Tantivy each raise a class of their own
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         if full or "No space left on device" in str(error) or "disk is full" in str(error):
-            message = f"{what}: the disk is full; the last release is untouched. Free some space and build again"
+            message = f"{what}: the disk is full; no release is damaged. Free some space and build again"
             raise ConfigError(message) from error
         raise
 

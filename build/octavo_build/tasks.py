@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sqlite3
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -226,9 +227,10 @@ def run(build: Build) -> int:
     from doit.cmd_run import Run
 
     with release.clear_disk_errors("build"), release.exclusive(build.state):
+        database = build.state / "doit.sqlite"
         namespace = {
             "DOIT_CONFIG": {
-                "dep_file": str(build.state / "doit.sqlite"),
+                "dep_file": str(database),
                 "backend": "sqlite3",
                 "reporter": "zero",
                 "verbosity": 0,
@@ -238,4 +240,7 @@ def run(build: Build) -> int:
         threads = str(max(1, min(len(build.packs), os.cpu_count() or 1)))
         # doit's own main would print a traceback for what goes wrong between tasks; this lets it travel
         command = Run(task_loader=ModuleTaskLoader(namespace), config={}, bin_name="octavo", cmds={})
-        return command.parse_execute(["--continue", "-n", threads, "-P", "thread"])
+        try:
+            return command.parse_execute(["--continue", "-n", threads, "-P", "thread"])
+        except sqlite3.DatabaseError as error:
+            raise ConfigError(f"{database.name}: the build's memory cannot be used ({error}); delete it") from error

@@ -72,7 +72,9 @@ def read_vectors(directory: Path) -> tuple[list[bytes], NDArray[np.float32]]:
         dimensions = table.schema.field("vector").type.list_size
         vectors = table["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
         return table["text_sha256"].to_pylist(), vectors.reshape(-1, dimensions)
-    except (OSError, ValueError, KeyError, AttributeError) as error:
+    except BaseException as error:  # Lance may panic on what it cannot read, which is no Exception
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            raise
         raise ArtifactError(f"{directory.name}: cannot be read as vectors ({type(error).__name__})") from error
 
 

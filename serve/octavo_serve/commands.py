@@ -12,6 +12,7 @@ from typing import Any
 
 from octavo_artifact.command import Command
 from octavo_artifact.errors import ArtifactError, ConfigError
+from octavo_artifact.ids import DIGEST
 from octavo_artifact.layout import ENCODERS, MANIFEST, POINTER
 
 
@@ -222,7 +223,12 @@ def _current(path: Path) -> Path:
     """The artifact itself, or the current one of a pack's folder. Raises ArtifactError."""
     from octavo_artifact.manifest import read_pointer
 
-    return path / read_pointer(path) if (path / POINTER).exists() else path
+    return path if _is_artifact(path) else path / read_pointer(path)
+
+
+def _is_artifact(path: Path) -> bool:
+    """Whether a path means an artifact, be it missing, and not the folder of a pack, be its pointer missing."""
+    return DIGEST.fullmatch(path.name) is not None or (path / MANIFEST).exists()
 
 
 def _verify(arguments: Namespace) -> int:
@@ -241,7 +247,7 @@ def _verify(arguments: Namespace) -> int:
 def _check(path: Path) -> dict[str, Any]:
     from octavo_artifact.manifest import check_files, fingerprint, read_encoder, read_manifest
 
-    slug = path.name if (path / POINTER).exists() else path.parent.name
+    slug = path.parent.name if _is_artifact(path) else path.name
     outcome: dict[str, Any] = {"slug": slug, "digest": None, "files": 0, "error": None}
     try:
         artifact = _current(path)
