@@ -225,6 +225,7 @@ def run(build: Build) -> int:
     """
     from doit.cmd_base import ModuleTaskLoader
     from doit.cmd_run import Run
+    from doit.dependency import DatabaseException
 
     with release.clear_disk_errors("build"), release.exclusive(build.state):
         database = build.state / "doit.sqlite"
@@ -242,5 +243,7 @@ def run(build: Build) -> int:
         command = Run(task_loader=ModuleTaskLoader(namespace), config={}, bin_name="octavo", cmds={})
         try:
             return command.parse_execute(["--continue", "-n", threads, "-P", "thread"])
-        except sqlite3.DatabaseError as error:
-            raise ConfigError(f"{database.name}: the build's memory cannot be used ({error}); delete it") from error
+        except (DatabaseException, sqlite3.DatabaseError) as error:
+            # doit's exception quotes the host's path over several lines; the disk's message must stay readable
+            reason = str(error).splitlines()[-1].removeprefix("Original error: ")
+            raise ConfigError(f"{database.name}: the build's memory cannot be used ({reason}); delete it") from error

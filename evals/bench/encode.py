@@ -56,9 +56,9 @@ def _bare(directory: Path, mine: list[str]) -> int:
 
 
 def main() -> None:
+    from octavo_build.content_cache import ContentCache
     from octavo_build.encode import encode_windows
     from octavo_build.encoders import wanted_encoder
-    from octavo_build.vector_cache import VectorCache
     from octavo_build.workers import Workers
 
     sample = texts()
@@ -70,14 +70,14 @@ def main() -> None:
     with spawn.Pool(PROCESSES) as pool, Workers(PROCESSES) as workers:
         run = partial(_bare, directory)
         pool.map(run, [sample[:4]] * PROCESSES, chunksize=1)
-        encode_windows(sample[:60], directory, workers, VectorCache(known), {}, lambda _: None)
+        encode_windows(sample[:60], directory, workers, ContentCache(known), {}, lambda _: None)
         for _ in range(ROUNDS):
             known.unlink(missing_ok=True)
             start = time.perf_counter()
             list(pool.imap(run, [[text] for text in sample], chunksize=4))
             bare.append(len(sample) / (time.perf_counter() - start))
             start = time.perf_counter()
-            encode_windows(sample, directory, workers, VectorCache(known), {}, lambda _: None)
+            encode_windows(sample, directory, workers, ContentCache(known), {}, lambda _: None)
             ours.append(len(sample) / (time.perf_counter() - start))
     known.unlink(missing_ok=True)
     print(f"{len(sample)} windows, {PROCESSES} processes, {ROUNDS} rounds")
