@@ -30,7 +30,14 @@ from octavo_serve.settings import ServerSettings
 
 DIGEST_HEADER = "octavo-digest"
 
-_PARAMETERS = {"q": "query", "pack": "pack", "n": "max_results", "type": "type", "tags": "tags"}
+_PARAMETERS = {
+    "q": "query",
+    "pack": "pack",
+    "n": "max_results",
+    "type": "type",
+    "tags": "tags",
+    "reconstruct": "reconstruct",
+}
 _SPELLING = {field: parameter for parameter, field in _PARAMETERS.items()}
 
 
@@ -78,7 +85,7 @@ class _Routes:
 
     async def index(self, request: Request) -> Response:
         endpoints = {
-            "/search": "passages for a query: q (required), pack, n, type, tags",
+            "/search": "passages for a query: q (required), pack, n, type, tags, reconstruct",
             HEALTH: "the packs that are served, and those that were refused",
             "/mcp": "MCP over all packs (POST)",
             **{f"/packs/{slug}/mcp": f"MCP over the pack {slug} (POST)" for slug in self._library.packs},

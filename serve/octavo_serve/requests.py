@@ -35,6 +35,9 @@ class SearchRequest(_Request):
         tuple[Annotated[str, Field(max_length=200)], ...],
         Field(max_length=20, description="Only documents that carry all of these tags."),
     ] = ()
+    reconstruct: Annotated[
+        bool, Field(description="Also return each passage's exact source and an excerpt to quote.")
+    ] = False
 
 
 class ReadRequest(_Request):
@@ -46,6 +49,11 @@ class ReadRequest(_Request):
     ] = None
     path: Annotated[str | None, Field(max_length=2000, description="Path of the file inside the pack.")] = None
     pack: PackSlug = None
+    section: Annotated[
+        str | None,
+        Field(max_length=400, description="Only this section: its heading, or the anchor in a fragment id."),
+    ] = None
+    neighbors: Annotated[bool, Field(description="With `section`: also the sections before and after it.")] = False
     start_line: Annotated[
         int, Field(ge=1, le=2**31 - 1, description="First line to return; lines count from 1 over the whole file.")
     ] = 1

@@ -17,8 +17,9 @@ from octavo_serve.encoder import Encoder
 from octavo_serve.fuse import convex
 from octavo_serve.lexical import LexicalIndex
 from octavo_serve.ranking import Ranking
+from octavo_serve.reconstruct import reconstruct
 from octavo_serve.requests import SearchRequest
-from octavo_serve.results import Hit, SearchResult
+from octavo_serve.results import Hit, Reconstruction, SearchResult
 from octavo_serve.tables import Tables
 from octavo_serve.vectors import Similarity, VectorIndex
 
@@ -65,6 +66,9 @@ def search(index: Index, request: SearchRequest, parameters: Retrieval = DEFAULT
     fused = _fuse(words, meaning, parameters)
     kept = cap(fused, index.lexical.documents, parameters.passages_per_document, request.max_results)
     hits = [_hit(index, row, score) for row, score in zip(kept.rows.tolist(), kept.scores.tolist(), strict=True)]
+    if request.reconstruct:
+        for row, hit in zip(kept.rows.tolist(), hits, strict=True):
+            hit["reconstruction"] = _reconstruct(index, row, hit)
     return _answer(index, request, hits, degraded=meaning is None, reason=None if hits else "no_relevant_passage")
 
 
@@ -115,6 +119,13 @@ def _hit(index: Index, row: int, score: float) -> Hit:
     stored["requires_expanded"] = stored["graph_expanded"] = False
     stored["digest"] = index.digest
     return cast(Hit, stored)
+
+
+def _reconstruct(index: Index, row: int, hit: Hit) -> Reconstruction:
+    (document,) = index.lexical.documents([row])
+    start, end = hit["byte_range"]
+    file_sha256 = index.tables.document(document)["file_sha256"]
+    return reconstruct(index.tables.raw(document), (start, end), hit["span_sha256"], file_sha256)
 
 
 def _answer(

@@ -124,6 +124,7 @@ class FakePack:
             "type": None,
             "tags": [],
             "content": "Öl 油\n",
+            "section": None,
             "line_range": [1, 1],
             "total_lines": 1,
             "truncated": False,
