@@ -132,6 +132,11 @@ def topics(manifest: Manifest, tables: Tables, request: TopicsRequest) -> Topics
     }
 
 
+def body(tables: Tables, row: int) -> str:
+    """A document below its frontmatter."""
+    return tables.raw(row)[tables.document(row)["body_offset"] :].decode("utf-8", "replace")
+
+
 def resource(tables: Tables, uri: str) -> tuple[Resource, bytes]:
     """A resource and its bytes. Raises NotFoundError for a URI that names nothing of the pack."""
     listed = {resource.uri: resource for resource in tables.resources}
