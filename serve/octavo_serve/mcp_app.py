@@ -28,6 +28,7 @@ from octavo_artifact import __version__
 from octavo_artifact.errors import NotFoundError, RequestError
 from octavo_artifact.schema import Resource
 from octavo_serve.faces import Library, Pack, UnavailableError, Workers, compact_json, message
+from octavo_serve.introduction import introduce
 from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, parse_request
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult
@@ -157,13 +158,7 @@ def make_server(library: Library, workers: Workers, slug: str | None = None) -> 
 
 def instructions(packs: Sequence[Pack]) -> str:
     """What a model is told of the server: what the packs are about, and how to use the tools."""
-    about = "\n".join(
-        f"{pack.manifest.pack['name']} ({pack.slug}): {' '.join(str(pack.manifest.pack['description']).split())}"
-        for pack in packs
-    )
-    room = MAX_INSTRUCTIONS - len(_HOW_TO_USE) - 2
-    if len(about) > room:
-        about = about[: room - 1] + "…"
+    about = introduce([pack.manifest.pack for pack in packs], MAX_INSTRUCTIONS - len(_HOW_TO_USE) - 2)
     return f"{about}\n\n{_HOW_TO_USE}" if about else _HOW_TO_USE
 
 
