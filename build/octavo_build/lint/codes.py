@@ -23,7 +23,7 @@ OFFICIAL: dict[str, tuple[str, str]] = {
     "missing-index": ("warning", "add an _index.md that says what the folder holds"),
     "path-in-related": ("warning", "write the bare file name; it survives a move"),
     "verbatim-no-summary": ("warning", "write the summary of the verbatim file, or name it in related"),
-    "markdown-links": ("warning", "write [[wikilinks]] between files of the pack"),
+    "markdown-links": ("warning", "write wikilinks between files of the pack"),
     "unidirectional-related": ("warning", "name the file in related of the other one too"),
     "orphaned": ("warning", "relate the file to others, or link to it"),
     "file-too-large": ("warning", "split the file, or declare it atomic"),

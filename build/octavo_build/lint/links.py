@@ -6,6 +6,7 @@ They are looked up in the whole pack, so that children of a composite may refer 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
@@ -24,45 +25,43 @@ _ATTACHMENT = re.compile(
 
 
 def check_related(subject: Subject) -> Iterator[Finding]:
-    """Targets of `related` and `canonical_verbatim`."""
-    pages = {page.path: page for page in subject.pages}
+    """Targets of `related`, which should name each other, and of `canonical_verbatim`."""
+    resolve = subject.resolver.resolve
+    index = {page.path: page.name == INDEX for page in subject.pages}
+    named: dict[str, set[str]] = {
+        page.path: {found[0].path for name in page.document.related if len(found := resolve(name, page.document)) == 1}
+        for page in subject.pages
+    }
     for page in subject.pages:
         for reference in page.document.related:
-            targets = subject.resolver.resolve(reference, page.document)
+            targets = resolve(reference, page.document)
             if not targets:
                 yield page.finding("broken-related", f"related: {reference!r}", "related")
             elif len(targets) > 1:
                 yield page.finding("link-ambiguous", _ambiguous("related", reference, targets), "related")
-            elif target := pages.get(targets[0].path):
-                yield from _way_back(subject, page, target)
+            elif not (index[page.path] or index.get(targets[0].path, True) or page.path in named[targets[0].path]):
+                message = f"{targets[0].path} does not name this file"
+                yield page.finding("unidirectional-related", message, "related")
             if "/" in reference:
                 bare = PurePosixPath(reference).name
                 yield page.finding("path-in-related", f"related: {reference!r}, expected {bare!r}", "related")
         verbatim = page.text("canonical_verbatim")
-        if verbatim and not subject.resolver.resolve(verbatim, page.document):
+        if verbatim and not resolve(verbatim, page.document):
             yield page.finding("broken-canonical-verbatim", f"canonical_verbatim: {verbatim!r}", "canonical_verbatim")
-
-
-def _way_back(subject: Subject, page: Page, target: Page) -> Iterator[Finding]:
-    if INDEX in (page.name, target.name) or page.path == target.path:
-        return
-    back = (subject.resolver.resolve(reference, target.document) for reference in target.document.related)
-    if not any(page.path in {document.path for document in documents} for documents in back):
-        yield page.finding("unidirectional-related", f"{target.path} does not name this file", "related")
 
 
 def check_links(subject: Subject) -> Iterator[Finding]:
     """Targets and anchors of links in the text."""
-    pages = {page.path: page for page in subject.pages}
+    targets = _Targets(subject)
     expertpack = subject.pack.source_format == "expertpack"
     for page in subject.pages:
         if page.name in _DOCUMENTATION and not page.folder:
             continue
         for reference in page.references:
-            if reference.kind == "link":
-                yield from _check_link(page, reference, pages)
-            elif expertpack:
-                yield from _check_wikilink(subject, page, reference, pages)
+            if reference.kind == "link" or expertpack:
+                check = targets.link if reference.kind == "link" else targets.wikilink
+                for code, message in check(page, reference):
+                    yield Finding(page.path, reference.line, code, message)
 
 
 def check_link_style(subject: Subject) -> Iterator[Finding]:
@@ -77,54 +76,72 @@ def check_link_style(subject: Subject) -> Iterator[Finding]:
 def check_orphans(subject: Subject) -> Iterator[Finding]:
     """Files that name no other and are named by none; an index does not count."""
     named: set[str] = set()
-    content = subject.content
-    for page in content:
-        wikilinks = (reference.target for reference in page.references if reference.kind == "wikilink")
-        for name in (*page.document.related, *page.document.requires, *filter(None, wikilinks)):
-            named |= {document.path for document in subject.resolver.resolve(name, page.document)} - {page.path}
-    for page in content:
-        if page.folder and page.path not in named and not (page.document.related or page.document.requires):
+    perhaps: set[str] = set()
+    """Names that several files have: each of those may be meant."""
+    for page in subject.content:
+        wikilinks = {reference.target for reference in page.references if reference.kind == "wikilink"} - {""}
+        for name in (*page.document.related, *page.document.requires, *wikilinks):
+            targets = subject.resolver.resolve(name, page.document)
+            if len(targets) == 1:
+                named |= {targets[0].path} - {page.path}
+            elif targets:
+                perhaps.add(PurePosixPath(targets[0].path).name.casefold())
+    for page in subject.content:
+        if page.path in named or page.name.casefold() in perhaps or page.document.related or page.document.requires:
+            continue
+        if page.folder:
             yield page.finding("orphaned", "no file names it, and it relates to none")
 
 
-def _check_wikilink(subject: Subject, page: Page, reference: Reference, pages: dict[str, Page]) -> Iterator[Finding]:
-    target: Page | None = page
-    if reference.target:
+Problem = tuple[str, str]
+"""Code and message."""
+
+
+class _Targets:
+    """What links of a pack may lead to; each document's anchors are made once."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._resolver = subject.resolver
+        self._pages = {page.path: page for page in subject.pages}
+        self._namesakes: defaultdict[str, list[Document]] = defaultdict(list)
+        for page in subject.pages:
+            self._namesakes[page.name].append(page.document)
+        self._anchors: dict[str, frozenset[str]] = {}
+
+    def wikilink(self, page: Page, reference: Reference) -> Iterator[Problem]:
+        """What is wrong with a wikilink."""
         if _ATTACHMENT.search(reference.target):
             return
-        found = subject.resolver.resolve(reference.target, page.document)
-        if len(found) != 1:
-            message = _ambiguous("wikilink", reference.target, found) if found else f"[[{reference.target}]]"
-            code = "link-ambiguous" if found else "broken-wikilink"
-            yield Finding(page.path, reference.line, code, message)
-            return
-        target = pages.get(found[0].path)
-        if target and target.name == page.name and "/" not in reference.target:
+        found = self._resolver.resolve(reference.target, page.document) if reference.target else [page.document]
+        if reference.target and "/" not in reference.target and found:
             # a file hardly means itself: a bare name that others have too may be any of theirs
-            same = [other.document for other in pages.values() if other.name == page.name]
-            if len(same) > 1:
-                message = _ambiguous("wikilink", reference.target, same)
-                yield Finding(page.path, reference.line, "link-ambiguous", message)
-    if target:
-        yield from _check_anchor(page, reference, target)
+            namesakes = self._namesakes[page.name]
+            if len(found) == 1 and len(namesakes) > 1 and PurePosixPath(found[0].path).name == page.name:
+                found = namesakes
+        if len(found) == 1:
+            yield from self._anchor(reference, found[0].path)
+        elif found:
+            yield "link-ambiguous", _ambiguous("wikilink", reference.target, found)
+        else:
+            yield "broken-wikilink", f"[[{reference.target}]]"
 
+    def link(self, page: Page, reference: Reference) -> Iterator[Problem]:
+        """What is wrong with a Markdown link."""
+        path = _relative(page.path, reference.target)
+        if path in self._pages:
+            yield from self._anchor(reference, path)
+        else:
+            yield "broken-markdown-link", f"{reference.target!r}"
 
-def _check_link(page: Page, reference: Reference, pages: dict[str, Page]) -> Iterator[Finding]:
-    path = _relative(page.path, reference.target)
-    if path not in pages:
-        yield Finding(page.path, reference.line, "broken-markdown-link", f"{reference.target!r}")
-    else:
-        yield from _check_anchor(page, reference, pages[path])
-
-
-def _check_anchor(page: Page, reference: Reference, target: Page) -> Iterator[Finding]:
-    # a wikilink may name the headings above too (#A#B), or a block (#^id), which has no heading
-    wanted = slugify(reference.anchor.rpartition("#")[2])
-    if not wanted or reference.anchor.startswith("^"):
-        return
-    known = {slugify(heading.text) for heading in target.headings}
-    if wanted not in known and re.sub(r"-\d+\Z", "", wanted) not in known:
-        yield Finding(page.path, reference.line, "link-anchor", f"{target.path} has no heading {reference.anchor!r}")
+    def _anchor(self, reference: Reference, path: str) -> Iterator[Problem]:
+        # a wikilink may name the headings above too (#A#B), or a block (#^id), which has no heading
+        wanted = slugify(reference.anchor.rpartition("#")[2])
+        if not wanted or reference.anchor.startswith("^") or path not in self._pages:
+            return
+        if path not in self._anchors:
+            self._anchors[path] = frozenset(slugify(heading.text) for heading in self._pages[path].headings)
+        if not {wanted, re.sub(r"-\d+\Z", "", wanted)} & self._anchors[path]:
+            yield "link-anchor", f"{path} has no heading {reference.anchor!r}"
 
 
 def _relative(path: str, target: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
@@ -79,7 +80,7 @@ def check_composite(subject: Subject) -> Iterator[Finding]:
         yield wrong("a composite pack names no child pack")
     if not composite and "packs" in manifest:
         yield wrong(f"packs: only a composite has them, and type is {text(manifest, 'type')!r}")
-    for path in sorted({path for path in paths if paths.count(path) > 1}):
+    for path in sorted(path for path, count in Counter(paths).items() if count > 1):
         yield wrong(f"packs: {path!r} is named twice")
     items = [cast(dict[str, Any], item) for item in entries(manifest, "packs") if isinstance(item, dict)]
     voices = [text(item, "path") for item in items if text(item, "role") == "voice"]

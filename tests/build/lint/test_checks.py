@@ -431,11 +431,21 @@ def test_a_docs_folder_is_checked_for_its_links_only(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "hostile",
-    ["[[" * 50_000, "](" * 50_000, "`" * 30_000 + "[[x", "[" * 100_000, "](a" * 30_000, "[[a#" * 30_000],
-    ids=["wikilinks", "links", "ticks", "brackets", "targets", "anchors"],
+    [
+        *("[[" * 50_000, "](" * 50_000, "`" * 30_000 + "[[x", "[" * 100_000, "](a" * 30_000, "[[a#" * 30_000),
+        "[[a]]" * 20_000,
+        "".join(f"\n# H{n}\n\n[[#X{n}]]\n" for n in range(5_000)),
+    ],
+    ids=["wikilinks", "links", "ticks", "brackets", "targets", "anchors", "itself", "headings"],
 )
 def test_hostile_text_is_read_in_linear_time(hostile: str, tmp_path: Path) -> None:
     findings(tmp_path, {A: page(body=hostile)})  # quadratic work here would take minutes
+
+
+def test_hostile_frontmatter_is_read_in_linear_time(tmp_path: Path) -> None:
+    names = ", ".join(f"x{n}/b" for n in range(9_000))
+    both = page(f"related: [{names}]\nrequires: [{names}]\n")
+    findings(tmp_path, {A: both, B: both, "manifest.yaml": M41 + f"packs: [{names}]\n"})
 
 
 def test_a_child_outside_the_composite_is_checked_under_its_folders_name(tmp_path: Path) -> None:
