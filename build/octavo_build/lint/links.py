@@ -55,10 +55,9 @@ def check_links(subject: Subject) -> Iterator[Finding]:
     targets = _Targets(subject)
     expertpack = subject.pack.source_format == "expertpack"
     for page in subject.pages:
-        if page.name in _DOCUMENTATION and not page.folder:
-            continue
+        wikilinks = expertpack and (page.folder or page.name not in _DOCUMENTATION)
         for reference in page.references:
-            if reference.kind == "link" or expertpack:
+            if reference.kind == "link" or wikilinks:
                 check = targets.link if reference.kind == "link" else targets.wikilink
                 for code, message in check(page, reference):
                     yield Finding(page.path, reference.line, code, message)
@@ -103,6 +102,7 @@ class _Targets:
     def __init__(self, subject: Subject) -> None:
         self._resolver = subject.resolver
         self._pages = {page.path: page for page in subject.pages}
+        self._paths = {document.path for document in subject.pack.documents}
         self._namesakes: defaultdict[str, list[Document]] = defaultdict(list)
         for page in subject.pages:
             self._namesakes[page.name].append(page.document)
@@ -128,7 +128,7 @@ class _Targets:
     def link(self, page: Page, reference: Reference) -> Iterator[Problem]:
         """What is wrong with a Markdown link."""
         path = _relative(page.path, reference.target)
-        if path in self._pages:
+        if path in self._paths:
             yield from self._anchor(reference, path)
         else:
             yield "broken-markdown-link", f"{reference.target!r}"

@@ -185,6 +185,10 @@ CASES = {
     "dead markdown link": body(
         "broken-markdown-link", "[b](../b.md)\n", "[b](b.md) [o](../overview.md) [o](/overview.md)\n"
     ),
+    "wikilink of the documentation": Case(
+        "broken-wikilink", {"concepts/README.md": page(body="[[none]]\n")}, {"README.md": page(body="[[none]]\n")}
+    ),
+    "markdown link of the documentation": Case("broken-markdown-link", {"README.md": "[x](x.md)\n"}, {}),
     "link out of the pack": body("broken-markdown-link", "[b](../../b.md)\n", "[b](b.md)\n"),
     "canonical verbatim": front(
         "broken-canonical-verbatim", "canonical_verbatim: no.md\n", "canonical_verbatim: b.md\n"
