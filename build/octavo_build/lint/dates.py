@@ -23,10 +23,21 @@ def parse_date(text: str) -> date | None:
         return None
 
 
-def parse_duration(text: str) -> timedelta | None:
-    """An ISO 8601 duration, a year being 365 days and a month 30 as ExpertPack has it; None for anything else."""
+def parse_duration(text: str) -> timedelta:
+    """An ISO 8601 duration, a year being 365 days and a month 30 as ExpertPack has it.
+
+    Raises ValueError with what was found.
+    """
     match = _DURATION.fullmatch(text)
     if match is None:
-        return None
+        raise ValueError(f"expected a duration (P90D), found {text[:60]!r}")
     years, months, weeks, days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return timedelta(365 * years + 30 * months + days, weeks=weeks, hours=hours, minutes=minutes, seconds=seconds)
+
+
+def add(day: date, duration: timedelta) -> date:
+    """The day that lies a duration later; beyond the calendar's end it is `date.max`."""
+    try:
+        return day + duration
+    except OverflowError:
+        return date.max

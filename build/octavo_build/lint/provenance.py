@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import date
 
 from octavo_artifact.ids import sha256_hex
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import read_frontmatter
-from octavo_build.lint.dates import parse_date, parse_duration
+from octavo_build.lint.dates import add, parse_date, parse_duration
 from octavo_build.lint.subject import Member, Page, Subject, nested, text
 
 _SKIPPED_TYPES = frozenset({"index", "source", "proposition", "summary", "training"})
@@ -30,9 +30,9 @@ def _check_page(member: Member, page: Page, today: date | None) -> Iterator[Find
     if verified is None:
         found = f"{written!r} is no date" if written else "missing"
         yield page.finding("W-PROV-01", f"verified_at: {found}", "verified_at")
-    cycle = _cycle(member, page)
-    if verified and cycle and today and today - verified > cycle:
-        message = f"verified_at: {written} is {(today - verified).days} days ago, the cycle is {cycle.days} days"
+    stale = _stale_after(member, page)
+    if verified and stale and today and stale < today:
+        message = f"verified_at: {written} is {(today - verified).days} days ago, the cycle is {_cycle(member, page)}"
         yield page.finding("W-PROV-03", message, "verified_at")
     claimed = page.text("content_hash")
     if claimed and claimed.removeprefix("sha256:") not in body_hashes(page):
@@ -43,9 +43,21 @@ def _check_page(member: Member, page: Page, today: date | None) -> Iterator[Find
         yield page.finding("W-PROV-05", f"valid_from {valid} is after verified_at {verified}", "valid_from")
 
 
-def _cycle(member: Member, page: Page) -> timedelta | None:
-    own = page.text("refresh") or text(nested(member.manifest, "freshness"), "refresh_cycle")
-    return parse_duration(own)
+def _cycle(member: Member, page: Page) -> str:
+    return page.text("refresh") or text(nested(member.manifest, "freshness"), "refresh_cycle")
+
+
+def _stale_after(member: Member, page: Page) -> date | None:
+    """The last day on which the page is fresh; None when it has no cycle, or no day to reckon from."""
+    return _later(page.text("verified_at"), _cycle(member, page))
+
+
+def _later(day: str, duration: str) -> date | None:
+    start = parse_date(day)
+    try:
+        return add(start, parse_duration(duration)) if start else None
+    except ValueError:  # its value is told by the check of fields
+        return None
 
 
 def body_hashes(page: Page) -> frozenset[str]:
@@ -72,13 +84,7 @@ def check_expiry(subject: Subject, today: date | None) -> Iterator[Finding]:
 
 def _expires(page: Page) -> date | None:
     volatile = nested(page.metadata, "volatile")
-    if stated := parse_date(text(volatile, "expires_at")):
-        return stated
-    fetched, refresh = parse_date(text(volatile, "fetched_at")), parse_duration(text(volatile, "refresh"))
-    try:
-        return fetched + refresh if fetched and refresh else None
-    except OverflowError:
-        return None
+    return parse_date(text(volatile, "expires_at")) or _later(text(volatile, "fetched_at"), text(volatile, "refresh"))
 
 
 def check_clock(subject: Subject, today: date | None) -> Iterator[Finding]:
@@ -87,7 +93,7 @@ def check_clock(subject: Subject, today: date | None) -> Iterator[Finding]:
         page.path
         for member in subject.members
         for page in member.content
-        if _expires(page) or (_cycle(member, page) and page.text("verified_at"))
+        if _expires(page) or _stale_after(member, page)
     ]
     if aging and today is None:
         yield Finding("", 0, "age-unchecked", f"{len(aging)} files have an age or an expiry; ages were not checked")
