@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from octavo_artifact.errors import NotFoundError
 from octavo_artifact.layout import DOCUMENTS, PASSAGES, RESOURCES
 from octavo_artifact.schema import Resource
+from octavo_serve.freshness import last_fresh_day
 
-_LARGE = frozenset({"raw", "frontmatter"})
+_LARGE = frozenset({"raw", "frontmatter", "marks"})
 
 
 class Tables:
@@ -67,6 +68,17 @@ class Tables:
             [(type is None or d["type"] == type) and wanted <= set(d["tags"]) for d in self._documents], dtype=np.bool_
         )
         return admitted[self._document_of_passage]
+
+    @cached_property
+    def last_fresh_day(self) -> NDArray[np.int32]:
+        """The ordinal of the last day on which each passage is neither stale nor expired: int32 [passages]."""
+        with self._lock:
+            own = self._read(PASSAGES.file, ["expires_at"]).column("expires_at").to_pylist()
+        days = [
+            last_fresh_day(self._documents[document], expires_at)
+            for document, expires_at in zip(self._document_of_passage.tolist(), own, strict=True)
+        ]
+        return np.array(days, dtype=np.int32)
 
     @cached_property
     def _documents(self) -> list[dict[str, Any]]:
