@@ -184,11 +184,18 @@ def _show_hits(result: Any) -> None:
         first, last = hit["line_range"]
         path = " > ".join(hit["heading_path"]) or hit["title"]
         print(f"{bold}{number}. {path}{plain}  {hit['score']:.3f}")
-        print(f"   {dim}{hit['source_file']}:{first}-{last}  {hit['fragment_id']}{plain}")
+        print(f"   {dim}{hit['source_file']}:{first}-{last}  {hit['fragment_id']}{_past(hit)}{plain}")
         for line in _excerpt(hit["text"]):
             print(f"   {line}")
         print()
     print(f"{dim}{result['pack']} {result['digest'][:12]}{plain}")
+
+
+def _past(hit: Any) -> str:
+    """What a reader should know of a passage's age."""
+    if hit["expired"]:
+        return f"  expired {hit['expires_at']}"
+    return f"  stale: verified {hit['verified_age_days']} days ago" if hit["age_stale"] else ""
 
 
 def _excerpt(text: str, lines: int = 4, width: int = 110) -> Iterator[str]:

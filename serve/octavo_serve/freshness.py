@@ -11,8 +11,12 @@ from octavo_artifact.dates import add, parse_date, parse_duration
 from octavo_serve.results import Freshness, PackFreshness
 
 
+@lru_cache(maxsize=4096)
 def freshness(verified_at: str | None, refresh: str | None, expires_at: str | None, today: date) -> Freshness:
-    """The fields of an answer that follow from the columns of those names."""
+    """The fields of an answer that follow from the columns of those names.
+
+    Equal arguments give the same object, which is to be copied from and never changed.
+    """
     verified, due = _verification(verified_at, refresh)
     return {
         "verified_age_days": max(0, (today - verified).days) if verified else None,

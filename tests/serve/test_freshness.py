@@ -236,6 +236,14 @@ def test_the_commands_take_a_day(dist: Path) -> None:
             assert {each["expired"] for each in found if each["title"] == "Expired"} == {expired}
 
 
+def test_the_shell_shows_what_is_stale_or_expired(dist: Path) -> None:
+    shown = octavo("search", dist, "how is a pump primed", "--today", "2026-06-10", "-n", "20").stdout
+    lines = {line.split(":")[0].strip(): line for line in shown.splitlines() if ".md:" in line}
+    assert lines["expired.md"].endswith("  expired 2026-06-09")
+    assert lines["old.md"].endswith("  stale: verified 130 days ago")
+    assert {name for name, line in lines.items() if "stale" in line or " expired " in line} == {"expired.md", "old.md"}
+
+
 @pytest.mark.parametrize("today", ["20260609", "2026-6-9", "2026-W24-2", "2026-02-30", "2026", "today"])
 @pytest.mark.parametrize("command", [("search", "q"), ("read", "a.md"), ("serve",), ("stdio",)])
 def test_a_day_of_another_form_is_refused(dist: Path, command: tuple[str, ...], today: str) -> None:
