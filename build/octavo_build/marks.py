@@ -23,6 +23,7 @@ from octavo_build.markdown import decode, parse_body
 
 _MARK = re.compile(rb"<!--\s*+(?:(context|sequence)\s*+:|(refresh)(?![\w-])[ \t]*+:?)")
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_BLANK_LINE = re.compile(rb"(?:\r\n?|\n)[ \t]*(?:\r\n?|\n)")
 _LINE_END = re.compile(rb"\r\n?|\n")
 
 
@@ -52,7 +53,19 @@ def read_marks(path: str, raw: bytes, front: Frontmatter, findings: list[Finding
 def _comments(raw: bytes, front: Frontmatter) -> Iterator[tuple[int, int]]:
     """Byte ranges of the comments between the frontmatter blocks and in the body, in order."""
     yield from (match.span() for match in _COMMENT.finditer(raw, *front.between))
-    yield from ((hidden.start, hidden.end) for hidden in parse_body(raw, front.body_offset).hidden)
+    body = parse_body(raw[: _reach(raw)], front.body_offset)
+    yield from ((hidden.start, hidden.end) for hidden in body.hidden)
+
+
+def _reach(raw: bytes) -> int:
+    """How much of the file decides which comments are marks: up to the end of the paragraph around the last.
+
+    Most stand at the top, and telling the blocks of whole files apart would make reading a pack six times as long.
+    """
+    last = max((match.end() for match in _MARK.finditer(raw)), default=0)
+    closing = raw.find(b"-->", last)
+    blank = _BLANK_LINE.search(raw, closing) if closing >= 0 else None
+    return blank.end() if blank else len(raw)
 
 
 def _context(text: str) -> dict[str, str | list[str]]:

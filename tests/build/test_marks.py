@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,22 @@ def test_a_refresh_that_is_no_yaml_is_told_with_its_line() -> None:
 def test_a_comment_that_is_never_closed_ends_with_the_file() -> None:
     (mark,) = marks("<!-- context: a=b\n")
     assert (mark["data"], mark["end_byte"]) == ({"a": "b"}, 18)
+
+
+PIECES = (
+    "<!-- context: a=b -->", "<!-- refresh\ndecay: volatile\n-->", "<!-- other -->", "`", "``", "```", "~~~", "\n",
+    "\n", "\n\n", "- ", "> ", "    ", "text", "# ", "|a|\n|-|\n", "<pre>", "</pre>", "<div>", "<!--", "-->", "\\",
+    "\r\n\r\n", "data:a/b,", "[x]: ", "===\n",
+)  # fmt: skip
+
+
+def test_what_follows_the_last_mark_s_paragraph_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = random.Random(3)
+    texts = ["".join(sample.choices(PIECES, k=sample.randint(1, 25))) for _ in range(1500)]
+    found = [marks(text) for text in texts]
+    monkeypatch.setattr("octavo_build.marks._reach", len)
+    assert found == [marks(text) for text in texts]
+    assert sum(map(len, found)) > 500
 
 
 def test_hostile_comments_cost_linear_time() -> None:
