@@ -15,6 +15,7 @@ from octavo_artifact.schema import Document, Passage, Section
 from octavo_artifact.text import heading_line
 from octavo_build.content_cache import ContentCache
 from octavo_build.findings import Finding
+from octavo_build.freshness import with_expiry
 from octavo_build.passages import PassageText, outline, passages_of
 from octavo_build.plain import plain_text
 from octavo_build.windows import windows_of
@@ -55,11 +56,12 @@ def cut_documents(
 
 def _key(document: Document, identity: str) -> bytes:
     decides = [identity, document.path, document.title, document.strategy, document.body_offset, document.file_sha256]
-    return sha256(canonical_json(decides)).digest()
+    return sha256(canonical_json([*decides, document.marks])).digest()
 
 
 def _cut(document: Document, row: int, tokenizer: Tokenizer) -> Cut:
     passages, findings = passages_of(document, row)
+    passages = with_expiry(document, passages)
     lines = (heading_line(document.title, each.passage.heading_path) for each in passages)
     windows = (
         tuple(windows_of(tokenizer, line, plain_text(each.visible))) for line, each in zip(lines, passages, strict=True)

@@ -45,6 +45,15 @@ CODES: dict[str, tuple[str, str]] = {
     "manifest-path": ("warning", "mend the path in the manifest; nothing in the pack has it"),
     "structure-ignored": ("warning", "split the file; its headings and blocks are not told apart"),
     "passage-oversized": ("note", "split the block; one fence, row or word of it is longer than a passage should be"),
+    "date-invalid": (
+        "warning",
+        "write the date as YYYY-MM-DD, YYYY-MM, YYYY or YYYY-Qn; no age or expiry is known by it",
+    ),
+    "duration-invalid": ("warning", "write an ISO 8601 duration such as P90D; the next one that applies is used"),
+    "refresh-invalid": (
+        "warning",
+        "write decay and as_of as YAML in the comment; the text above it does not expire by it",
+    ),
     "link-unresolved": ("warning", "mend the reference; no document of the pack has that name"),
     "link-ambiguous": ("warning", "write the path or the id; several documents have that name"),
 }

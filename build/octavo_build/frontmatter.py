@@ -39,6 +39,8 @@ class Frontmatter:
     findings: tuple[Finding, ...]
     lines: dict[str, int] = field(default_factory=dict[str, int])
     """Line of each top-level key, counted from 1."""
+    between: tuple[int, int] = (0, 0)
+    """Bytes between the first block and the second, which hold comments and blanks only; empty without a second."""
 
 
 class YamlError(Exception):
@@ -77,7 +79,11 @@ def read_frontmatter(path: str, raw: bytes, *, second_block: bool = False) -> Fr
         for key in both
     )
     return Frontmatter(
-        second.metadata | first.metadata, second.body_offset, first.findings + repeated, second.lines | first.lines
+        second.metadata | first.metadata,
+        second.body_offset,
+        first.findings + repeated,
+        second.lines | first.lines,
+        (first.body_offset, gap.end() if gap else first.body_offset),
     )
 
 

@@ -301,6 +301,8 @@ def _lexical_row(document: Document, passage: Passage, text: str, visible: str) 
         "content_hash": f"sha256:{document.body_sha256}",
         "verified_at": document.verified_at,
         "verified_by": document.verified_by,
+        "refresh": document.refresh,
+        "expires_at": min(filter(None, (document.expires_at, passage.expires_at)), default=None),
     }
     return LexicalRow(
         text=lexical_text(document.title, passage.heading_path, document.tags, visible),

@@ -61,6 +61,9 @@ DOCUMENTS = Table(
         "confidence": "string?",
         "requires": "string[]",
         "related": "string[]",
+        "refresh": "string?",
+        "expires_at": "string?",
+        "marks": "string",
     },
     key=("path",),
 )
@@ -79,6 +82,7 @@ PASSAGES = Table(
         "span_sha256": "string",
         "tokens": "int32",
         "prefix": "string",
+        "expires_at": "string?",
     },
     key=("document", "ordinal"),
 )

@@ -46,6 +46,12 @@ class Document:
     confidence: str | None
     requires: tuple[str, ...]
     related: tuple[str, ...]
+    refresh: str | None = None
+    """ISO 8601 duration after which a verification is too old: the file's own, else its pack's."""
+    expires_at: str | None = None
+    """ISO 8601 date of the last day on which the document holds."""
+    marks: str = "[]"
+    """What the author put in HTML comments, in order: a JSON list of {kind, line, start_byte, end_byte, data}."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,8 @@ class Passage:
     """Estimate: characters / 4, rounded up (ExpertPack's measure)."""
     prefix: str
     """Text shown before the span that is not part of it: the header rows of a table that was split."""
+    expires_at: str | None = None
+    """ISO 8601 date of the last day on which every `refresh` block in the span or directly below it holds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from octavo_artifact.errors import ArtifactError, ConfigError, NotFoundError, RequestError
@@ -31,8 +32,12 @@ from octavo_serve.vectors import VectorIndex
 class OpenPack:
     """One release of a pack, checked against its manifest and ready to answer. Safe to call from several threads."""
 
-    def __init__(self, artifact: Path, encoder: Encoder, manifest: Manifest) -> None:
-        """Open the parts of a checked artifact. Raises ArtifactError naming the part that does not open."""
+    def __init__(self, artifact: Path, encoder: Encoder, manifest: Manifest, today: date | None = None) -> None:
+        """Open the parts of a checked artifact; `today` is the day of every answer, by default that of its request.
+
+        Raises ArtifactError naming the part that does not open.
+        """
+        self._today = today
         self.manifest = manifest
         self.slug = manifest.slug
         self.digest = manifest.digest
@@ -49,15 +54,15 @@ class OpenPack:
 
     def search(self, request: SearchRequest) -> SearchResult:
         """Find passages."""
-        return search(self._index, request)
+        return search(self._index, request, self._day())
 
     def read(self, request: ReadRequest) -> ReadResult:
         """Read a document; see `reading.read`."""
-        return reading.read(self.manifest, self._tables, request)
+        return reading.read(self.manifest, self._tables, request, self._day())
 
     def topics(self, request: TopicsRequest) -> TopicsResult:
         """List the documents by type."""
-        return reading.topics(self.manifest, self._tables, request)
+        return reading.topics(self.manifest, self._tables, request, self._day())
 
     def resources(self) -> Sequence[Resource]:
         """What MCP lists, sorted by URI."""
@@ -77,6 +82,10 @@ class OpenPack:
     def resource(self, uri: str) -> tuple[Resource, bytes]:
         """A resource and its bytes. Raises NotFoundError."""
         return reading.resource(self._tables, uri)
+
+    def _day(self) -> date:
+        # UTC, so that servers in several time zones answer alike
+        return self._today or datetime.now(UTC).date()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +112,10 @@ class Catalog:
         return self.packs[slug]
 
 
-def open_catalog(dist: Path) -> Catalog:
+def open_catalog(dist: Path, today: date | None = None) -> Catalog:
     """Open the current release of every pack in `dist`; one that is damaged is refused, the others serve.
 
+    `today` is the day by which ages and expiries are told; without it each request takes the system's date in UTC.
     Raises ConfigError when `dist` holds no pack at all.
     """
     if not dist.is_dir():
@@ -118,13 +128,13 @@ def open_catalog(dist: Path) -> Catalog:
     encoders: dict[str, Encoder] = {}
     for directory in directories:
         try:
-            packs[directory.name] = open_release(directory / read_pointer(directory), dist, encoders)
+            packs[directory.name] = open_release(directory / read_pointer(directory), dist, encoders, today)
         except ArtifactError as error:
             refused[directory.name] = str(error)
     return Catalog(packs, refused)
 
 
-def open_release(artifact: Path, dist: Path, encoders: dict[str, Encoder]) -> OpenPack:
+def open_release(artifact: Path, dist: Path, encoders: dict[str, Encoder], today: date | None = None) -> OpenPack:
     """Check an artifact file by file and open it; encoders are shared through `encoders`, by fingerprint.
 
     Raises ArtifactError naming what is wrong.
@@ -136,4 +146,4 @@ def open_release(artifact: Path, dist: Path, encoders: dict[str, Encoder]) -> Op
     name = fingerprint(manifest.encoder)
     if name not in encoders:
         encoders[name] = Encoder(dist / ENCODERS / name, name)
-    return OpenPack(artifact, encoders[name], manifest)
+    return OpenPack(artifact, encoders[name], manifest, today)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,28 @@ def _dist(parser: ArgumentParser) -> None:
     parser.add_argument("dist", type=Path, metavar="DIST", help="folder of releases that `octavo build --out` filled")
 
 
+def _today(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--today",
+        type=_day,
+        metavar="YYYY-MM-DD",
+        help="day by which ages and expiries are told (the system's date in UTC, at each request)",
+    )
+
+
+def _day(text: str) -> date:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        day = None
+    if day is None or day.isoformat() != text:  # Python takes other spellings too
+        raise ArgumentTypeError(f"{text!r}, expected a day as YYYY-MM-DD")
+    return day
+
+
 def _serve_arguments(parser: ArgumentParser) -> None:
     _dist(parser)
+    _today(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, default=8000, help="port to listen on, 0 for any free one (8000)")
     parser.add_argument(
@@ -40,7 +61,7 @@ def _serve(arguments: Namespace) -> int:
     from octavo_serve.run import address, bind, serve
     from octavo_serve.settings import ServerSettings
 
-    catalog = _servable(arguments.dist)
+    catalog = _servable(arguments.dist, arguments.today)
     settings = ServerSettings(
         host=arguments.host,
         port=arguments.port,
@@ -76,10 +97,15 @@ def _announce(address: str, packs: list[Any]) -> None:
     print("\n".join(lines), flush=True)
 
 
+def _stdio_arguments(parser: ArgumentParser) -> None:
+    _dist(parser)
+    _today(parser)
+
+
 def _stdio(arguments: Namespace) -> int:
     from octavo_serve.stdio import run_stdio
 
-    catalog = _servable(arguments.dist)
+    catalog = _servable(arguments.dist, arguments.today)
     run_stdio(catalog)
     return 0
 
@@ -92,6 +118,7 @@ def _search_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--type", help="only documents of this type")
     parser.add_argument("--reconstruct", action="store_true", help="with --json: each passage's exact source too")
     parser.add_argument("--tag", action="append", default=[], help="only documents with this tag; may be repeated")
+    _today(parser)
     _json(parser)
 
 
@@ -115,7 +142,7 @@ def _search(arguments: Namespace) -> int:
         "reconstruct": arguments.reconstruct,
     }
     request = parse_request(SearchRequest, values, strict=True)
-    result = _open(arguments.dist, arguments.pack).search(request)
+    result = _open(arguments.dist, arguments.pack, arguments.today).search(request)
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False))
     elif result["refused"]:
@@ -125,11 +152,11 @@ def _search(arguments: Namespace) -> int:
     return 1 if result["refused"] else 0
 
 
-def _open(dist: Path, slug: str | None) -> Any:
+def _open(dist: Path, slug: str | None, today: date | None) -> Any:
     """The pack a command means; a refused one says why."""
     from octavo_serve.catalog import open_catalog
 
-    catalog = open_catalog(dist)
+    catalog = open_catalog(dist, today)
     if slug is not None and slug in catalog.refused:
         raise ArtifactError(catalog.refused[slug])
     if not catalog.packs:
@@ -137,11 +164,11 @@ def _open(dist: Path, slug: str | None) -> Any:
     return catalog.choose(slug)
 
 
-def _servable(dist: Path) -> Any:
+def _servable(dist: Path, today: date | None) -> Any:
     """The catalog of a server, which tells what it refuses. Raises ArtifactError when that is everything."""
     from octavo_serve.catalog import open_catalog
 
-    catalog = open_catalog(dist)
+    catalog = open_catalog(dist, today)
     if not catalog.packs:
         raise ArtifactError(f"no pack can be served: {_reasons(catalog)}")
     for slug, reason in catalog.refused.items():
@@ -159,11 +186,18 @@ def _show_hits(result: Any) -> None:
         first, last = hit["line_range"]
         path = " > ".join(hit["heading_path"]) or hit["title"]
         print(f"{bold}{number}. {path}{plain}  {hit['score']:.3f}")
-        print(f"   {dim}{hit['source_file']}:{first}-{last}  {hit['fragment_id']}{plain}")
+        print(f"   {dim}{hit['source_file']}:{first}-{last}  {hit['fragment_id']}{_past(hit)}{plain}")
         for line in _excerpt(hit["text"]):
             print(f"   {line}")
         print()
     print(f"{dim}{result['pack']} {result['digest'][:12]}{plain}")
+
+
+def _past(hit: Any) -> str:
+    """What a reader should know of a passage's age."""
+    if hit["expired"]:
+        return f"  expired {hit['expires_at']}"
+    return f"  stale: verified {hit['verified_age_days']} days ago" if hit["age_stale"] else ""
 
 
 def _excerpt(text: str, lines: int = 4, width: int = 110) -> Iterator[str]:
@@ -186,6 +220,7 @@ def _read_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--section", metavar="HEADING", help="only this section, by heading or anchor")
     parser.add_argument("--neighbors", action="store_true", help="with --section: also the sections around it")
     parser.add_argument("--start-line", type=int, default=1, metavar="N", help="first line to print (1)")
+    _today(parser)
     _json(parser)
 
 
@@ -199,7 +234,8 @@ def _read(arguments: Namespace) -> int:
         "neighbors": arguments.neighbors,
         "start_line": arguments.start_line,
     }
-    result = _open(arguments.dist, arguments.pack).read(parse_request(ReadRequest, values, strict=True))
+    request = parse_request(ReadRequest, values, strict=True)
+    result = _open(arguments.dist, arguments.pack, arguments.today).read(request)
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False))
         return 0
@@ -371,7 +407,7 @@ STDIO = Command(
         "octavo stdio dist",
         '.mcp.json: {"mcpServers": {"octavo": {"command": "octavo", "args": ["stdio", "dist"]}}}',
     ),
-    add_arguments=_dist,
+    add_arguments=_stdio_arguments,
     run=_stdio,
 )
 

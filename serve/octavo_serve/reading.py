@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any
 from urllib.parse import unquote
 
@@ -11,6 +12,7 @@ from octavo_artifact.errors import NotFoundError, RequestError
 from octavo_artifact.ids import slugify
 from octavo_artifact.manifest import Manifest
 from octavo_artifact.schema import Resource
+from octavo_serve.freshness import freshness, pack_freshness
 from octavo_serve.requests import ReadRequest, TopicsRequest
 from octavo_serve.results import ReadResult, Topic, TopicsResult
 from octavo_serve.tables import Tables
@@ -22,7 +24,7 @@ _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _FRAGMENT = re.compile(r"(?P<id>.+)#[^#]*:[0-9a-f]{12}")
 
 
-def read(manifest: Manifest, tables: Tables, request: ReadRequest) -> ReadResult:
+def read(manifest: Manifest, tables: Tables, request: ReadRequest, today: date) -> ReadResult:
     """The document a request names, from `start_line` on, as many whole lines as fit an answer.
 
     A single line longer than an answer is cut; the resource of the document has it whole.
@@ -65,6 +67,7 @@ def read(manifest: Manifest, tables: Tables, request: ReadRequest) -> ReadResult
         "retrieval_strategy": document["strategy"],
         "requires": document["requires"],
         "related": document["related"],
+        **freshness(document["verified_at"], document["refresh"], document["expires_at"], today),
     }
 
 
@@ -108,13 +111,13 @@ def _lines_of(sections: Sequence[Mapping[str, Any]], place: int, *, neighbors: b
     return first, last
 
 
-def topics(manifest: Manifest, tables: Tables, request: TopicsRequest) -> TopicsResult:
+def topics(manifest: Manifest, tables: Tables, request: TopicsRequest, today: date) -> TopicsResult:
     """The documents of a pack grouped by type, types and paths sorted."""
     grouped: dict[str, list[Topic]] = {}
     for document in tables.documents:
         kind = document["type"] or "uncategorized"
         if request.type in (None, kind):
-            grouped.setdefault(kind, []).append(_topic(document))
+            grouped.setdefault(kind, []).append(_topic(document, today))
     pack = manifest.pack
     return {
         "pack": {
@@ -126,6 +129,7 @@ def topics(manifest: Manifest, tables: Tables, request: TopicsRequest) -> Topics
             "entry_point": pack["entry_point"],
             "documents": manifest.counts["documents"],
             "passages": manifest.counts["passages"],
+            "freshness": pack_freshness(pack["metadata"], tables.documents, today),
         },
         "digest": manifest.digest,
         "topics": dict(sorted(grouped.items())),
@@ -151,13 +155,14 @@ def _path_of(uri: str) -> str:
     return unquote(uri.partition("/file/")[2]) if uri.startswith("ep://") else uri
 
 
-def _topic(document: Mapping[str, Any]) -> Topic:
+def _topic(document: Mapping[str, Any], today: date) -> Topic:
     return {
         "id": document["id"],
         "path": document["path"],
         "title": document["title"],
         "description": document["description"],
         "retrieval_strategy": document["strategy"],
+        **freshness(document["verified_at"], document["refresh"], document["expires_at"], today),
     }
 
 

@@ -5,9 +5,9 @@ They are plain dictionaries, typed: made once, serialised as they are. Their JSO
 
 from __future__ import annotations
 
-from typing import NotRequired
+from typing import Annotated, NotRequired
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
 _CONFIG = ConfigDict(use_attribute_docstrings=True, extra="forbid")
@@ -27,7 +27,24 @@ class Reconstruction(TypedDict):
     """True when the bytes are not those that were indexed; never in an intact release."""
 
 
-class Hit(TypedDict):
+class Freshness(TypedDict):
+    """How far a text can be relied on today."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
+
+    # pydantic passes on no docstrings of fields to classes that inherit them
+    verified_age_days: Annotated[
+        int | None, Field(description="Days since `verified_at`; 0 when that is to come, null when it is not known.")
+    ]
+    age_stale: Annotated[
+        bool | None,
+        Field(description="Whether it should have been verified again; null when a date or a cycle is missing."),
+    ]
+    expired: Annotated[bool, Field(description="Whether `expires_at` is past.")]
+    expires_at: Annotated[str | None, Field(description="Last day on which the text holds, if its author gave one.")]
+
+
+class Hit(Freshness):
     """A passage that was found, with where it stands."""
 
     __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
@@ -82,7 +99,7 @@ class SearchResult(TypedDict):
     results: list[Hit]
 
 
-class ReadResult(TypedDict):
+class ReadResult(Freshness):
     """One document, or the lines of it that fit an answer."""
 
     __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
@@ -114,7 +131,7 @@ class ReadResult(TypedDict):
     related: list[str]
 
 
-class Topic(TypedDict):
+class Topic(Freshness):
     """A document of the pack."""
 
     __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
@@ -124,6 +141,20 @@ class Topic(TypedDict):
     title: str
     description: str | None
     retrieval_strategy: str
+
+
+class PackFreshness(TypedDict):
+    """How far a pack's searchable documents can be relied on today."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Hit
+
+    coverage_pct: float | None
+    """Share of them with a date of verification, counted and not believed; null when there are none."""
+    stale: int
+    """How many should have been verified again."""
+    expired: int
+    last_full_review: str | None
+    """As the manifest says."""
 
 
 class PackSummary(TypedDict):
@@ -139,6 +170,7 @@ class PackSummary(TypedDict):
     entry_point: str | None
     documents: int
     passages: int
+    freshness: PackFreshness
 
 
 class TopicsResult(TypedDict):

@@ -9,14 +9,17 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, cast
 
 import numpy as np
 
+from octavo_artifact.errors import ConfigError
 from octavo_serve.encoder import Encoder
+from octavo_serve.freshness import freshness
 from octavo_serve.fuse import convex
 from octavo_serve.lexical import LexicalIndex
-from octavo_serve.ranking import Ranking
+from octavo_serve.ranking import Ranking, ranked
 from octavo_serve.reconstruct import reconstruct
 from octavo_serve.requests import SearchRequest
 from octavo_serve.results import Hit, Reconstruction, SearchResult
@@ -39,6 +42,12 @@ class Retrieval:
     Chosen in the middle of a plateau: 2:3:0.5 to 2:3:1.5 and 1:2:0.3 to 1:2:1 measure alike."""
     passages_per_document: int = 2
     """A document's passages in one answer."""
+    freshness_penalty: float = 0.0
+    """Share of its score that a stale or expired passage loses, 0 to 1."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.freshness_penalty <= 1:
+            raise ConfigError(f"freshness_penalty: {self.freshness_penalty}, expected 0 to 1")
 
 
 DEFAULTS = Retrieval()
@@ -56,16 +65,17 @@ class Index:
     tables: Tables
 
 
-def search(index: Index, request: SearchRequest, parameters: Retrieval = DEFAULTS) -> SearchResult:
-    """Find passages for a request: analyse, retrieve by words and by meaning, fuse, cap, cut, annotate."""
+def search(index: Index, request: SearchRequest, today: date, parameters: Retrieval = DEFAULTS) -> SearchResult:
+    """Find passages for a request: analyse, retrieve by words and meaning, fuse, prefer fresh, cap, cut, annotate."""
     if not request.query.strip():
         return _answer(index, request, [], reason="empty_query")
     terms = index.lexical.terms(request.query)
     words = index.lexical.search(terms, parameters.candidates, type=request.type, tags=request.tags)
     meaning = _compare(index, request)
     fused = _fuse(words, meaning, parameters)
+    fused = _prefer_fresh(index, fused, today, parameters.freshness_penalty)
     kept = cap(fused, index.lexical.documents, parameters.passages_per_document, request.max_results)
-    hits = [_hit(index, row, score) for row, score in zip(kept.rows.tolist(), kept.scores.tolist(), strict=True)]
+    hits = [_hit(index, row, score, today) for row, score in zip(kept.rows.tolist(), kept.scores.tolist(), strict=True)]
     if request.reconstruct:
         for row, hit in zip(kept.rows.tolist(), hits, strict=True):
             hit["reconstruction"] = _reconstruct(index, row, hit)
@@ -100,6 +110,13 @@ def _fuse(words: Ranking, meaning: Similarity | None, parameters: Retrieval) -> 
     )
 
 
+def _prefer_fresh(index: Index, ranking: Ranking, today: date, penalty: float) -> Ranking:
+    if not penalty:
+        return ranking  # and the tables are not read
+    past = index.tables.last_fresh_day[ranking.rows] < today.toordinal()
+    return ranked(ranking.rows, np.where(past, ranking.scores * np.float32(1 - penalty), ranking.scores))
+
+
 def _compare(index: Index, request: SearchRequest) -> Similarity | None:
     """How near each passage is, or None when the encoder fails: the answer then says that it is degraded."""
     try:
@@ -113,8 +130,9 @@ def _compare(index: Index, request: SearchRequest) -> Similarity | None:
     return similarity.where(index.tables.passages_where(request.type, request.tags))
 
 
-def _hit(index: Index, row: int, score: float) -> Hit:
+def _hit(index: Index, row: int, score: float, today: date) -> Hit:
     stored: dict[str, Any] = index.lexical.hit(row)
+    stored |= freshness(stored["verified_at"], stored.pop("refresh"), stored["expires_at"], today)
     stored["score"] = round(score, 6)
     stored["requires_expanded"] = stored["graph_expanded"] = False
     stored["digest"] = index.digest

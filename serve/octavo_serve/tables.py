@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from octavo_artifact.errors import NotFoundError
 from octavo_artifact.layout import DOCUMENTS, PASSAGES, RESOURCES, SECTIONS
 from octavo_artifact.schema import Resource
+from octavo_serve.freshness import last_fresh_day
 
-_LARGE = frozenset({"raw", "frontmatter"})
+_LARGE = frozenset({"raw", "frontmatter", "marks"})
 
 
 class Tables:
@@ -85,6 +86,14 @@ class Tables:
             return [*headings, *parts]
 
     @cached_property
+    def last_fresh_day(self) -> NDArray[np.int32]:
+        """The ordinal of the last day on which each passage is neither stale nor expired: int32 [passages]."""
+        with self._lock:
+            passages = self._passages.select(["document", "expires_at"]).to_pylist()
+        days = [last_fresh_day(self._documents[each["document"]], each["expires_at"]) for each in passages]
+        return np.array(days, dtype=np.int32)
+
+    @cached_property
     def _documents(self) -> list[dict[str, Any]]:
         with self._lock:
             return self._read(DOCUMENTS.file, [name for name in DOCUMENTS.columns if name not in _LARGE]).to_pylist()
@@ -103,7 +112,7 @@ class Tables:
 
     @cached_property
     def _passages(self) -> Any:
-        return self._read(PASSAGES.file, ["document", "section", "start_line", "end_line"])
+        return self._read(PASSAGES.file, ["document", "section", "start_line", "end_line", "expires_at"])
 
     @cached_property
     def _raw_file(self) -> tuple[Any, NDArray[np.int64]]:

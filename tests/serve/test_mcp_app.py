@@ -24,7 +24,7 @@ from octavo_artifact.schema import EncoderSpec, Resource
 from octavo_serve.mcp_app import MAX_INSTRUCTIONS, PAGE, instructions
 from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest
-from octavo_serve.results import Hit, ReadResult, SearchResult, TopicsResult
+from octavo_serve.results import Freshness, Hit, ReadResult, SearchResult, TopicsResult
 from octavo_serve.run import address, bind, make_server
 from octavo_serve.settings import ServerSettings
 
@@ -34,6 +34,7 @@ ERAS = ("legacy", "2026-07-28", "auto")
 DIGEST = "d" * 64
 SECRET = "/srv/secret/path"
 FILES = 2 * PAGE + 50
+UNKNOWN: Freshness = {"verified_age_days": None, "age_stale": None, "expired": False, "expires_at": None}
 
 
 @pytest.fixture
@@ -74,6 +75,10 @@ def hit(*, metadata: bool) -> Hit:
         "content_hash": "sha256:" + "0" * 64,
         "verified_at": "2026-01-01" if metadata else None,
         "verified_by": "me" if metadata else None,
+        "verified_age_days": 3 if metadata else None,
+        "age_stale": False if metadata else None,
+        "expired": False,
+        "expires_at": "2026-12-31" if metadata else None,
         "requires_expanded": False,
         "graph_expanded": False,
         "digest": DIGEST,
@@ -137,6 +142,7 @@ class FakePack:
             "retrieval_strategy": "standard",
             "requires": [],
             "related": [],
+            **UNKNOWN,
         }
 
     def topics(self, request: TopicsRequest) -> TopicsResult:
@@ -150,11 +156,19 @@ class FakePack:
                 "entry_point": None,
                 "documents": 1,
                 "passages": 1,
+                "freshness": {"coverage_pct": None, "stale": 0, "expired": 0, "last_full_review": None},
             },
             "digest": DIGEST,
             "topics": {
                 "guide": [
-                    {"id": "a", "path": "a.md", "title": "A", "description": None, "retrieval_strategy": "standard"}
+                    {
+                        "id": "a",
+                        "path": "a.md",
+                        "title": "A",
+                        "description": None,
+                        "retrieval_strategy": "standard",
+                        **UNKNOWN,
+                    }
                 ]
             },
         }

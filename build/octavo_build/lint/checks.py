@@ -73,7 +73,10 @@ def lint(subject: Subject, options: Options | None = None) -> list[Finding]:
         if options.provenance or options.only & PROVENANCE:
             checks.append(partial(provenance.check_provenance, today=options.today))
         checks.append(partial(provenance.check_clock, today=options.today))
+    # where the build found the same fault of a date or duration, its message says what became of the value
+    built = {(finding.path, finding.line, finding.code) for finding in subject.pack.findings}
     found = {finding for check in checks for finding in check(subject)}
+    found = {finding for finding in found if (finding.path, finding.line, finding.code) not in built}
     found |= set(_official(subject, found))
     return sorted(finding for finding in found if _is_told(finding, options))
 

@@ -54,8 +54,6 @@ OWN: dict[str, tuple[str, str]] = {
     "value-kind": ("warning", "give the field a value of the expected kind"),
     "value-unknown": ("warning", "use one of the field's values"),
     "value-format": ("warning", "give the field a value of the expected form or range"),
-    "date-invalid": ("warning", "write an existing date as YYYY-MM-DD"),
-    "duration-invalid": ("warning", "write an ISO 8601 duration, such as P90D or P2W"),
     "activation-type": ("warning", "take activation out; workflows, decisions, gotchas and phases have one"),
     "link-anchor": ("warning", "mend the anchor; the document has no such heading"),
     "broken-markdown-link": ("warning", "mend the link; the pack has no such file"),

@@ -39,8 +39,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Check and print; the exit code. Raises ConfigError for what cannot be meant."""
+    from octavo_artifact.dates import parse_date
     from octavo_build.lint.checks import Options
-    from octavo_build.lint.dates import parse_date
     from octavo_build.lint.fields import schema_text
     from octavo_build.lint.render import RENDERERS
 

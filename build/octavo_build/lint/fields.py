@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, cast
 
-from octavo_build.lint.dates import parse_date, parse_duration
+from octavo_artifact.dates import parse_date, parse_duration
 
 SCHEMAS = ("manifest", "frontmatter")
 Problem = tuple[str, str, str]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
+from octavo_artifact.dates import add, parse_date, parse_duration
 from octavo_artifact.ids import sha256_hex
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import read_frontmatter
-from octavo_build.lint.dates import add, parse_date, parse_duration
 from octavo_build.lint.subject import Member, Page, Subject, nested, text
 
 _SKIPPED_TYPES = frozenset({"index", "source", "proposition", "summary", "training"})

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from octavo_artifact.schema import Document
 from octavo_build.findings import Finding
+from octavo_build.freshness import refresh_cycle, with_freshness
 from octavo_build.frontmatter import Frontmatter, read_yaml
 from octavo_build.pack import Pack
 from octavo_build.sources.documents import read_document, with_unique_ids
@@ -35,6 +36,8 @@ class _Member:
     slug: str
     tiers: Mapping[str, str]
     """Path or directory (relative to the composite's root) to tier."""
+    cycle: str | None
+    """How long a verification of the member's files lasts, where they do not say."""
 
 
 def read(root: Path) -> Pack:
@@ -46,13 +49,14 @@ def read(root: Path) -> Pack:
     name = identity.text("name", required=True)
     kind = identity.text("type", required=True)
     children = list(_children(root, manifest, findings))
-    members = [_Member("", root, slug, _tiers(manifest, "")), *children]
+    members = [_Member("", root, slug, _tiers(manifest, ""), refresh_cycle(MANIFEST, manifest, findings)), *children]
     overrides = _overrides(manifest, children, findings)
 
     documents: list[Document] = []
     for member, file in _files(members, findings):
         document, front, found = read_document(file, slug, second_block=True, needs_frontmatter=True)
         findings += found
+        document = with_freshness(document, front, member.cycle, findings)
         tiers = {**members[0].tiers, **member.tiers, **overrides}
         documents.append(_place(document, front, member, _tier(document.path, tiers)))
     findings += (
@@ -96,9 +100,10 @@ def _children(root: Path, manifest: Mapping[str, Any], findings: list[Finding]) 
             findings.append(Finding(MANIFEST, 0, "manifest-path", f"packs: {path!r} is no pack with a {MANIFEST}"))
             continue
         prefix = child_prefix(root, child)
-        own = _manifest(child, f"{prefix}{MANIFEST}", findings)
-        slug = pack_slug(Identity(f"{prefix}{MANIFEST}", own, findings), child, required=True)
-        yield _Member(prefix, child, slug, _tiers(own, prefix))
+        shown = f"{prefix}{MANIFEST}"
+        own = _manifest(child, shown, findings)
+        slug = pack_slug(Identity(shown, own, findings), child, required=True)
+        yield _Member(prefix, child, slug, _tiers(own, prefix), refresh_cycle(shown, own, findings))
 
 
 def child_prefix(root: Path, child: Path) -> str:
