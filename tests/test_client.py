@@ -42,7 +42,7 @@ def test_a_client_searches_reads_what_it_found_and_lists(
         async with connected(transport, mode, server, built) as client:
             pack = {} if transport == "http-pack" else {"pack": "tiny"}
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-            assert set(tools) == {"ep_search", "ep_read", "ep_list_topics"}
+            assert set(tools) == {"ep_search", "ep_read", "ep_list_topics", "ep_graph_traverse"}
 
             async def call(name: str, **arguments: Any) -> dict[str, Any]:
                 answer = await client.call_tool(name, {**pack, **arguments})

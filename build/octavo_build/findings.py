@@ -41,8 +41,13 @@ CODES: dict[str, tuple[str, str]] = {
     "manifest-path": ("warning", "mend the path in the manifest; nothing in the pack has it"),
     "structure-ignored": ("warning", "split the file; its headings and blocks are not told apart"),
     "passage-oversized": ("note", "split the block; one fence, row or word of it is longer than a passage should be"),
+    "requires-ambiguous": ("error", "write the path or the id; several documents have that name, and none is required"),
+    "links-ignored": ("warning", "split the paragraph; its links are not read"),
     "link-unresolved": ("warning", "mend the reference; no document of the pack has that name"),
     "link-ambiguous": ("warning", "write the path or the id; several documents have that name"),
+    "hint-unresolved": ("note", "name one document in the context comment, or leave the hint out; it is not used"),
+    "graph-stale": ("warning", "export _graph.yaml anew or remove it; the graph is made from the documents"),
+    "ontology-invalid": ("warning", "mend the entry of ontology.yaml; it is left out"),
 }
 
 

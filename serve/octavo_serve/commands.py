@@ -91,6 +91,7 @@ def _search_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-n", type=int, default=5, help="passages to show, 1 to 50 (5)")
     parser.add_argument("--type", help="only documents of this type")
     parser.add_argument("--tag", action="append", default=[], help="only documents with this tag; may be repeated")
+    parser.add_argument("--graph", action="store_true", help="give two places to documents linked with the best ones")
     _json(parser)
 
 
@@ -111,6 +112,7 @@ def _search(arguments: Namespace) -> int:
         "max_results": arguments.n,
         "type": arguments.type,
         "tags": arguments.tag,
+        "graph": arguments.graph,
     }
     request = parse_request(SearchRequest, values, strict=True)
     result = _open(arguments.dist, arguments.pack).search(request)

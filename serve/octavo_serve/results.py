@@ -42,7 +42,9 @@ class Hit(TypedDict):
     verified_at: str | None
     verified_by: str | None
     requires_expanded: bool
+    """True for a whole document added because a hit requires it; its score is that hit's, less for each step."""
     graph_expanded: bool
+    """True for a passage that is here only because its document is linked with one of the best."""
     digest: str
     """Release that answered."""
 
@@ -92,6 +94,49 @@ class ReadResult(TypedDict):
     retrieval_strategy: str
     requires: list[str]
     related: list[str]
+
+
+class GraphNode(TypedDict):
+    """A document, or an entity of the pack's ontology."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Hit
+
+    id: str
+    title: str
+    type: str | None
+    kind: str
+    """`document`, or what the ontology calls the entity."""
+    file: str | None
+    uri: str | None
+    """Null for an entity: it has no file to read."""
+    depth: int
+    """Edges between it and the start."""
+
+
+class GraphEdge(TypedDict):
+    """A directed relation between two of the nodes."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Hit
+
+    source: str
+    target: str
+    kind: str
+
+
+class TraverseResult(TypedDict):
+    """What a node is joined to, nearest first."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Hit
+
+    pack: str
+    digest: str
+    start: str
+    """Id of the node that the request named; the first of `nodes`."""
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
+    """Those that were walked, between nodes of the answer."""
+    truncated: bool
+    """True when the answer has not all nodes or edges within reach."""
 
 
 class Topic(TypedDict):

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
 from octavo_serve.encoder import Encoder
+from octavo_serve.expand import required_atoms, with_neighbours
 from octavo_serve.fuse import convex
+from octavo_serve.graph import Relations
 from octavo_serve.lexical import LexicalIndex
 from octavo_serve.ranking import Ranking
 from octavo_serve.requests import SearchRequest
@@ -53,10 +56,13 @@ class Index:
     vectors: VectorIndex
     encoder: Encoder
     tables: Tables
+    relations: Relations
 
 
 def search(index: Index, request: SearchRequest, parameters: Retrieval = DEFAULTS) -> SearchResult:
-    """Find passages for a request: analyse, retrieve by words and by meaning, fuse, cap, cut, annotate."""
+    """Find passages for a request: analyse, retrieve by words and by meaning, fuse, cap, cut, give places to
+    neighbours, annotate, add what the hits require.
+    """
     if not request.query.strip():
         return _answer(index, request, [], reason="empty_query")
     terms = index.lexical.terms(request.query)
@@ -64,7 +70,16 @@ def search(index: Index, request: SearchRequest, parameters: Retrieval = DEFAULT
     meaning = _compare(index, request)
     fused = _fuse(words, meaning, parameters)
     kept = cap(fused, index.lexical.documents, parameters.passages_per_document, request.max_results)
-    hits = [_hit(index, row, score) for row, score in zip(kept.rows.tolist(), kept.scores.tolist(), strict=True)]
+    neighbours: frozenset[int] = frozenset()
+    if request.graph and len(kept) and index.relations.joins:
+        kept, neighbours = with_neighbours(kept, fused, index.lexical.documents, index.tables, index.relations)
+    hits = [
+        _hit(index, index.lexical.hit(row), score, graph_expanded=row in neighbours)
+        for row, score in zip(kept.rows.tolist(), kept.scores.tolist(), strict=True)
+    ]
+    if index.relations.requires:
+        required = required_atoms(hits, index.lexical, index.tables, index.relations, partial(_admits, request))
+        hits += [_hit(index, stored, score, requires_expanded=True) for stored, score in required]
     return _answer(index, request, hits, degraded=meaning is None, reason=None if hits else "no_relevant_passage")
 
 
@@ -109,10 +124,16 @@ def _compare(index: Index, request: SearchRequest) -> Similarity | None:
     return similarity.where(index.tables.passages_where(request.type, request.tags))
 
 
-def _hit(index: Index, row: int, score: float) -> Hit:
-    stored: dict[str, Any] = index.lexical.hit(row)
+def _admits(request: SearchRequest, document: Mapping[str, Any]) -> bool:
+    return request.type in (None, document["type"]) and set(request.tags) <= set(document["tags"])
+
+
+def _hit(
+    index: Index, stored: dict[str, Any], score: float, *, requires_expanded: bool = False, graph_expanded: bool = False
+) -> Hit:
     stored["score"] = round(score, 6)
-    stored["requires_expanded"] = stored["graph_expanded"] = False
+    stored["requires_expanded"] = requires_expanded
+    stored["graph_expanded"] = graph_expanded
     stored["digest"] = index.digest
     return cast(Hit, stored)
 

@@ -68,6 +68,11 @@ class Tables:
         )
         return admitted[self._document_of_passage]
 
+    def passages_of(self, row: int) -> range:
+        """Rows of a document's passages."""
+        first, last = (np.searchsorted(self._document_of_passage, row, side=side) for side in ("left", "right"))
+        return range(int(first), int(last))
+
     @cached_property
     def _documents(self) -> list[dict[str, Any]]:
         with self._lock:

@@ -22,8 +22,8 @@ from octavo_artifact.errors import ArtifactError, NotFoundError, RequestError
 from octavo_artifact.manifest import Manifest
 from octavo_artifact.schema import EncoderSpec, Resource
 from octavo_serve.mcp_app import MAX_INSTRUCTIONS, PAGE, instructions
-from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest
-from octavo_serve.results import Hit, ReadResult, SearchResult, TopicsResult
+from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
+from octavo_serve.results import Hit, ReadResult, SearchResult, TopicsResult, TraverseResult
 from octavo_serve.run import address, bind, make_server
 from octavo_serve.settings import ServerSettings
 
@@ -136,6 +136,9 @@ class FakePack:
             "requires": [],
             "related": [],
         }
+
+    def traverse(self, request: TraverseRequest) -> TraverseResult:
+        raise NotImplementedError
 
     def topics(self, request: TopicsRequest) -> TopicsResult:
         return {
@@ -323,7 +326,7 @@ async def test_the_endpoint_of_one_pack_serves_that_pack_only(two: str):
 async def test_tools_say_what_they_are(one: str, mode: str):
     async with connected(f"{one}/mcp", mode) as client:
         tools = (await client.list_tools()).tools
-    assert [tool.name for tool in tools] == ["ep_search", "ep_read", "ep_list_topics"]
+    assert [tool.name for tool in tools] == ["ep_search", "ep_read", "ep_list_topics", "ep_graph_traverse"]
     for tool in tools:
         assert tool.title
         assert tool.description is not None
