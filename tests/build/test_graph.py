@@ -80,9 +80,7 @@ def told(graph: Graph) -> list[tuple[str, int, str]]:
         pytest.param("[[near]]", "p/a/near", id="same folder before the rest"),
         pytest.param("[[p/b/near]]", "p/b/near", id="id"),
         pytest.param("[[Other Name]]", "p/b/only", id="a name the page gives itself"),
-        pytest.param(
-            "| x | y |\n|---|---|\n| [[only|the one]] | z |\n", "p/b/only", id="a bar that cuts a table's cell"
-        ),
+        pytest.param("| x | y |\n|---|---|\n| [[only|the one]] | z |\n", "p/b/only", id="a bar that cuts a cell"),
         pytest.param("| x |\n|---|\n| [[only\\|the one]] |\n", "p/b/only", id="an escaped bar in a table"),
     ],
 )

@@ -138,7 +138,14 @@ class FakePack:
         }
 
     def traverse(self, request: TraverseRequest) -> TraverseResult:
-        raise NotImplementedError
+        return {
+            "pack": self.slug,
+            "digest": DIGEST,
+            "start": "e",
+            "nodes": [{"id": "e", "title": "E", "type": None, "kind": "t", "file": None, "uri": None, "depth": 0}],
+            "edges": [],
+            "truncated": False,
+        }
 
     def topics(self, request: TopicsRequest) -> TopicsResult:
         return {
@@ -235,6 +242,7 @@ def text_of(result: t.CallToolResult) -> str:
         pytest.param("ep_search", {"query": "nothing"}, id="no hits"),
         pytest.param("ep_read", {"id": "pumps/a"}, id="read"),
         pytest.param("ep_list_topics", {}, id="topics"),
+        pytest.param("ep_graph_traverse", {"id": "e", "kinds": ["requires"], "direction": "out"}, id="graph"),
     ],
 )
 async def test_answers_fit_the_published_output_schema(one: str, mode: str, tool: str, arguments: dict[str, Any]):
