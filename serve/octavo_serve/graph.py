@@ -59,8 +59,9 @@ class Relations:
         return self._steps.get(name, ())
 
     def required(self, name: str) -> Iterator[str]:
-        """Ids of what a document requires, sorted."""
-        return (step.other for step in self.steps(name) if step.outwards and step.kind == REQUIRES)
+        """Ids of the documents that a document requires, sorted; an ontology may have entities required, too."""
+        ids = (step.other for step in self.steps(name) if step.outwards and step.kind == REQUIRES)
+        return (other for other in ids if (self.node(other) or {}).get("file") is not None)
 
     def neighbours(self, names: Iterable[str]) -> frozenset[str]:
         """Ids of all that an edge joins with one of `names`, in whichever direction; `requires` has its own way."""

@@ -48,8 +48,9 @@ _TEXT_SUFFIXES = ("+json", "+xml", "+yaml")
 
 _HOW_TO_USE = (
     "Call ep_search with the question in plain words; read more of a result with ep_read, giving its id or uri. "
-    "Call ep_list_topics to see what there is. Cite what you use by source_file and line_range. `digest` names the "
-    "release that answered. `refused: true` means that nothing relevant is known here: say so, do not guess."
+    "Call ep_list_topics to see what there is, ep_graph_traverse to see what a result is joined to. Cite what you use "
+    "by source_file and line_range. `digest` names the release that answered. `refused: true` means that nothing "
+    "relevant is known here: say so, do not guess."
 )
 
 _Context = ServerRequestContext[Any, Any]

@@ -18,7 +18,12 @@ from running import octavo
 LONG = "# Long\n\n" + "\n\n".join(f"## Part {n}\n\n" + "Turnips grow slowly in clay soil. " * 30 for n in range(5))
 HUGE = "# Huge\n\n" + "\n\n".join(f"## Part {n}\n\n" + "Barley is sown in spring. " * 60 for n in range(8))
 
+PAYLOAD = "image/png;base64,AAAA"
+INLINED = f"# Inlined\n\n![dot](data:{PAYLOAD})\n\n" + LONG
+
 FILES = {
+    "kestrel.md": ("requires: [inlined]", "# Kestrel\n\nThe kestrel plan begins.\n"),
+    "inlined.md": ("", INLINED),
     # a chain of requirements, one longer than is followed
     "chain.md": ("requires: [first]", "# Chain\n\nThe zephyr valve is opened by hand.\n"),
     "first.md": ("type: concept\nrequires: [second]", "# First\n\nBefore the valve.\n"),
@@ -47,8 +52,10 @@ FILES = {
 }
 MANIFEST = "slug: g\nname: G\ntype: product\ncontext:\n  on_demand: [archive]\n"
 ONTOLOGY = (
-    "entities: [{id: 'entity:bird', label: Bird, kind: animal, evidence: [hub]}, {id: 'entity:sea', label: Sea}]\n"
-    "relations: [{source: 'entity:bird', target: 'entity:sea', kind: lives_at}]\n"
+    "entities: [{id: 'entity:bird', label: Bird, kind: animal, evidence: [hub]}, {id: 'entity:sea', label: Sea},"
+    " {id: 'entity:law', label: Law}]\n"
+    "relations: [{source: 'entity:bird', target: 'entity:sea', kind: lives_at},"
+    " {source: kestrel, target: 'entity:law', kind: requires}]\n"
 )
 
 
@@ -113,10 +120,23 @@ def test_a_required_atom_is_whole_and_its_place_is_exact(pack: OpenPack, tmp_pat
     assert (read["path"], read["content"]) == ("a-long.md", raw.decode())
 
 
+def test_an_atom_that_is_not_shown_as_written_is_hashed_as_written(pack: OpenPack) -> None:
+    atom = search(pack, "the kestrel plan")[1]
+    raw = f"---\ntitle: inlined\ntags: [t]\n\n---\n{INLINED}".encode()
+    start, end = atom["byte_range"]
+    assert atom["text"] == INLINED.replace(PAYLOAD, "…")
+    assert sha256(raw[start:end]).hexdigest() == atom["span_sha256"] == sha256(INLINED.encode()).hexdigest()
+
+
 def test_an_atom_of_one_passage_is_the_same_hit_that_a_search_gives(pack: OpenPack) -> None:
     added = search(pack, "how is the zephyr valve opened")[1]
     found = search(pack, "first before the valve")[0]
     assert {**added, "score": 0, "requires_expanded": False} == {**found, "score": 0}
+
+
+def test_an_entity_that_is_required_has_nothing_to_add(pack: OpenPack) -> None:
+    assert [edge["target"] for edge in walk(pack, id="g/kestrel")["edges"]] == ["entity:law", "g/inlined"]
+    assert files(search(pack, "the kestrel plan")) == ["kestrel", "inlined"]
 
 
 def test_circles_end_and_what_is_not_searchable_stays_out(pack: OpenPack) -> None:
