@@ -68,6 +68,11 @@ def test_a_client_searches_reads_what_it_found_and_lists(
             assert [topic["path"] for topic in topics["topics"]["workflow"]] == ["workflows/descale.md"]
             listed = [str(resource.uri) for resource in (await client.list_resources()).resources]
             assert {"ep://tiny/manifest", "ep://tiny/files", "ep://tiny/file/concepts/water.md"} <= set(listed)
+            prompts = {prompt.name: prompt for prompt in (await client.list_prompts()).prompts}
+            name = "descale" if transport == "http-pack" else "tiny-descale"
+            assert list(prompts) == [name]
+            (step,) = (await client.get_prompt(name)).messages
+            assert step.content.text.startswith("# Descale the boiler")
             templates = (await client.list_resource_templates()).resource_templates
             assert "ep://tiny/file/{+path}" in [template.uri_template for template in templates]
 

@@ -1,4 +1,4 @@
-"""A document cut: its passages, the text of each, and the windows of each. Cut once for each content."""
+"""A document cut: its passages, their text and windows, and its outline. Cut once for each content."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from octavo_artifact.ids import canonical_json
-from octavo_artifact.schema import Document, Passage
+from octavo_artifact.schema import Document, Passage, Section
 from octavo_artifact.text import heading_line
 from octavo_build.content_cache import ContentCache
 from octavo_build.findings import Finding
-from octavo_build.passages import PassageText, passages_of
+from octavo_build.passages import PassageText, outline, passages_of
 from octavo_build.plain import plain_text
 from octavo_build.windows import windows_of
 
@@ -27,6 +27,7 @@ class Cut:
     passages: tuple[PassageText, ...]
     windows: tuple[tuple[str, ...], ...]
     """Of each passage."""
+    sections: tuple[Section, ...]
     findings: tuple[Finding, ...]
 
 
@@ -63,7 +64,7 @@ def _cut(document: Document, row: int, tokenizer: Tokenizer) -> Cut:
     windows = (
         tuple(windows_of(tokenizer, line, plain_text(each.visible))) for line, each in zip(lines, passages, strict=True)
     )
-    return Cut(tuple(passages), tuple(windows), tuple(findings))
+    return Cut(tuple(passages), tuple(windows), tuple(outline(document, row)), tuple(findings))
 
 
 def _load(data: bytes, row: int) -> Cut:
@@ -73,6 +74,7 @@ def _load(data: bytes, row: int) -> Cut:
             PassageText(_passage(each["passage"], row), each["text"], each["visible"]) for each in fields["passages"]
         ),
         windows=tuple(tuple(windows) for windows in fields["windows"]),
+        sections=tuple(replace(Section(**each), document=row) for each in fields["sections"]),
         findings=tuple(Finding(**finding) for finding in fields["findings"]),
     )
 

@@ -14,7 +14,7 @@ from itertools import pairwise, takewhile
 import regex
 
 from octavo_artifact.ids import sha256_hex, slugify
-from octavo_artifact.schema import Document, Passage
+from octavo_artifact.schema import Document, Passage, Section
 from octavo_artifact.text import estimate_tokens
 from octavo_build.findings import Finding
 from octavo_build.markdown import MAX_LINES, Block, Body, parse_body
@@ -153,6 +153,21 @@ def passages_of(
         found = f"found {len(body.line_starts)} lines, expected at most {MAX_LINES}"
         findings.append(Finding(document.path, body.first_line, "structure-ignored", found))
     return passages, findings
+
+
+def outline(document: Document, row: int) -> list[Section]:
+    """The headings of the document whose row is `row`, with the anchors that its passages have."""
+    body = parse_body(document.raw, document.body_offset)
+    headings = [section for section in _sections(body, _Anchors()) if section.level]
+    sections: list[Section] = []
+    for ordinal, heading in enumerate(headings):
+        following = (other.start for other in headings[ordinal + 1 :] if other.level <= heading.level)
+        end = next(following, len(body.raw))
+        first = body.line_at(heading.start)
+        last = body.line_at(max(heading.start, end - 1))
+        title = heading.path[-1] if heading.path else ""
+        sections.append(Section(row, ordinal, heading.level, title, heading.anchor, first, last))
+    return sections
 
 
 def _whole(body: Body, sections: Sequence[_Section]) -> _Span:

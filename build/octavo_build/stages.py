@@ -32,11 +32,12 @@ from octavo_artifact.layout import (
     PASSAGES,
     REPORT,
     RESOURCES,
+    SECTIONS,
     TABLES,
     VECTORS,
 )
 from octavo_artifact.manifest import Column, FileEntry, Manifest, fingerprint, read_encoder, read_pointer
-from octavo_artifact.schema import Document, Edge, Node, Passage, Resource
+from octavo_artifact.schema import Document, Edge, Node, Passage, Resource, Section
 from octavo_artifact.text import ANALYZER, FIELD, lexical_text
 from octavo_build import release
 from octavo_build.content_cache import ContentCache
@@ -131,18 +132,21 @@ def source(root: Path, work: Work) -> None:
 
 
 def passages(work: Work, encoder: Path, cache: ContentCache, compiler: str) -> None:
-    """Cut the documents into passages and windows."""
+    """Cut the documents into passages, windows and outlines."""
     documents = read_table(work.parts / DOCUMENTS.file, Document)
     tokenizer = load_tokenizer(encoder / ENCODER_TOKENIZER)
     rows: list[PassageText] = []
     windows: list[tuple[int, int, str]] = []
+    sections: list[Section] = []
     findings: list[Finding] = []
     for cut in cut_documents(documents, tokenizer, cache, f"{compiler} {encoder.name}"):
         for passage, texts in zip(cut.passages, cut.windows, strict=True):
             windows.extend((len(rows), ordinal, text) for ordinal, text in enumerate(texts))
             rows.append(passage)
+        sections.extend(cut.sections)
         findings.extend(cut.findings)
     write_table(work.parts / PASSAGES.file, Passage, [each.passage for each in rows])
+    write_table(work.parts / SECTIONS.file, Section, sections)
     _write_columns(work.texts, shown=[each.text for each in rows], visible=[each.visible for each in rows])
     _write_columns(
         work.windows,

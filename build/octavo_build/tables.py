@@ -14,14 +14,15 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from octavo_artifact.layout import DOCUMENTS, EDGES, NODES, PASSAGES, RESOURCES, Table
-from octavo_artifact.schema import Document, Edge, Node, Passage, Resource
+from octavo_artifact.layout import DOCUMENTS, EDGES, NODES, PASSAGES, RESOURCES, SECTIONS, Table
+from octavo_artifact.schema import Document, Edge, Node, Passage, Resource, Section
 
-Row = TypeVar("Row", Document, Passage, Edge, Node, Resource)
+Row = TypeVar("Row", Document, Passage, Section, Edge, Node, Resource)
 
 _TABLE_OF: dict[type[Any], Table] = {
     Document: DOCUMENTS,
     Passage: PASSAGES,
+    Section: SECTIONS,
     Edge: EDGES,
     Node: NODES,
     Resource: RESOURCES,

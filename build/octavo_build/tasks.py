@@ -36,6 +36,7 @@ from octavo_artifact.layout import (
     NODES,
     PASSAGES,
     RESOURCES,
+    SECTIONS,
     VECTORS,
 )
 from octavo_build import release, stages
@@ -128,7 +129,7 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Conte
             "passages",
             partial(stages.passages, work, encoder, cache, compiler_digest()),
             [documents],
-            [passages, work.texts, work.windows, work.passage_findings],
+            [passages, parts / SECTIONS.file, work.texts, work.windows, work.passage_findings],
             encoder=encoder.name,
         ),
         "task_dep": ["build:encoder"],
@@ -152,8 +153,8 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Conte
     )
     yield task("resources", partial(stages.resources, work), [documents, work.pack], [parts / RESOURCES.file])
     inputs = [
-        documents, passages, work.pack, work.windows, work.columns, work.lexical, parts / NODES.file,
-        parts / EDGES.file, parts / RESOURCES.file, work.passage_findings, work.graph_findings,
+        documents, passages, work.pack, work.windows, work.columns, work.lexical, parts / SECTIONS.file,
+        parts / NODES.file, parts / EDGES.file, parts / RESOURCES.file, work.passage_findings, work.graph_findings,
     ]  # fmt: skip
     yield {
         **task(

@@ -83,6 +83,20 @@ PASSAGES = Table(
     key=("document", "ordinal"),
 )
 
+SECTIONS = Table(
+    file="sections.parquet",
+    columns={
+        "document": "int32",
+        "ordinal": "int32",
+        "level": "int32",
+        "title": "string",
+        "anchor": "string",
+        "start_line": "int32",
+        "end_line": "int32",
+    },
+    key=("document", "ordinal"),
+)
+
 EDGES = Table(
     file="edges.parquet",
     columns={"source": "string", "target": "string", "kind": "string"},
@@ -119,4 +133,4 @@ RESOURCES = Table(
     key=("uri",),
 )
 
-TABLES = (DOCUMENTS, PASSAGES, EDGES, NODES, RESOURCES)
+TABLES = (DOCUMENTS, PASSAGES, SECTIONS, EDGES, NODES, RESOURCES)

@@ -74,6 +74,25 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
+class Section:
+    """A heading of a document and all that stands under it; the outline that reading by heading follows."""
+
+    document: int
+    """Row of the document."""
+    ordinal: int
+    """0 for the document's first heading."""
+    level: int
+    """1 to 6."""
+    title: str
+    """The heading's plain text."""
+    anchor: str
+    """As in the fragment ids of the document's passages; unique in it."""
+    start_line: int
+    end_line: int
+    """Lines of the raw file, counted from 1, both included; subsections belong to the section."""
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """A piece of a passage that fits the encoder."""
 

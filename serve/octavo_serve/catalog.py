@@ -21,6 +21,7 @@ from octavo_serve import reading
 from octavo_serve.encoder import Encoder
 from octavo_serve.graph import Relations, traverse
 from octavo_serve.lexical import LexicalIndex
+from octavo_serve.prompts import Prompt, list_prompts
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
 from octavo_serve.search import Index, search
@@ -68,6 +69,17 @@ class OpenPack:
     def resources(self) -> Sequence[Resource]:
         """What MCP lists, sorted by URI."""
         return self._tables.resources
+
+    def prompts(self) -> Sequence[Prompt]:
+        """The prompts the pack offers, sorted by name."""
+        return list_prompts(self.manifest.pack["metadata"], self._tables.documents)
+
+    def prompt(self, name: str) -> tuple[Prompt, str]:
+        """A prompt and its text: the document's body. Raises NotFoundError."""
+        found = next((prompt for prompt in self.prompts() if prompt.name == name), None)
+        if found is None:
+            raise NotFoundError("name", "no prompt of the pack has this name")
+        return found, reading.body(self._tables, found.document)
 
     def resource(self, uri: str) -> tuple[Resource, bytes]:
         """A resource and its bytes. Raises NotFoundError."""

@@ -90,6 +90,7 @@ def _search_arguments(parser: ArgumentParser) -> None:
     _pack(parser)
     parser.add_argument("-n", type=int, default=5, help="passages to show, 1 to 50 (5)")
     parser.add_argument("--type", help="only documents of this type")
+    parser.add_argument("--reconstruct", action="store_true", help="with --json: each passage's exact source too")
     parser.add_argument("--tag", action="append", default=[], help="only documents with this tag; may be repeated")
     parser.add_argument("--graph", action="store_true", help="give two places to documents linked with the best ones")
     _json(parser)
@@ -113,6 +114,7 @@ def _search(arguments: Namespace) -> int:
         "type": arguments.type,
         "tags": arguments.tag,
         "graph": arguments.graph,
+        "reconstruct": arguments.reconstruct,
     }
     request = parse_request(SearchRequest, values, strict=True)
     result = _open(arguments.dist, arguments.pack).search(request)
@@ -183,6 +185,8 @@ def _read_arguments(parser: ArgumentParser) -> None:
     _dist(parser)
     parser.add_argument("name", metavar="NAME", help="id, path, uri or fragment_id of a document")
     _pack(parser)
+    parser.add_argument("--section", metavar="HEADING", help="only this section, by heading or anchor")
+    parser.add_argument("--neighbors", action="store_true", help="with --section: also the sections around it")
     parser.add_argument("--start-line", type=int, default=1, metavar="N", help="first line to print (1)")
     _json(parser)
 
@@ -190,7 +194,13 @@ def _read_arguments(parser: ArgumentParser) -> None:
 def _read(arguments: Namespace) -> int:
     from octavo_serve.requests import ReadRequest, parse_request
 
-    values = {"id": arguments.name, "pack": arguments.pack, "start_line": arguments.start_line}
+    values = {
+        "id": arguments.name,
+        "pack": arguments.pack,
+        "section": arguments.section,
+        "neighbors": arguments.neighbors,
+        "start_line": arguments.start_line,
+    }
     result = _open(arguments.dist, arguments.pack).read(parse_request(ReadRequest, values, strict=True))
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False))
@@ -262,6 +272,50 @@ def _check(path: Path) -> dict[str, Any]:
     except ArtifactError as error:
         outcome["error"] = str(error)
     return outcome
+
+
+def _verify_hit_arguments(parser: ArgumentParser) -> None:
+    _dist(parser)
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="a hit or an answer as JSON (stdin)")
+    _json(parser)
+
+
+def _verify_hit(arguments: Namespace) -> int:
+    from octavo_artifact.errors import OctavoError
+    from octavo_serve.reconstruct import prove
+
+    outcomes: list[dict[str, Any]] = []
+    for hit in _hits(arguments.file):
+        outcome: dict[str, Any] = {"fragment_id": hit.get("fragment_id"), "release": None, "error": None}
+        try:
+            outcome["release"] = prove(arguments.dist, hit)
+        except OctavoError as error:
+            outcome["error"] = str(error)
+        outcomes.append(outcome)
+    if arguments.json:
+        print(json.dumps({"hits": outcomes}, ensure_ascii=False))
+    else:
+        for outcome in outcomes:
+            if outcome["error"]:
+                print(f"octavo: {outcome['error']}", file=sys.stderr)
+            else:
+                print(f"{outcome['fragment_id']} is what {outcome['release']} says")
+    return 1 if any(outcome["error"] for outcome in outcomes) else 0
+
+
+def _hits(file: Path | None) -> list[dict[str, Any]]:
+    """The hits in a file or on stdin: one, a list of them, or an answer. Raises ConfigError."""
+    name = file.name if file else "stdin"
+    try:
+        given = json.loads(file.read_bytes() if file else sys.stdin.buffer.read())
+    except OSError as error:
+        raise ConfigError(f"{name}: cannot be read ({error.strerror})") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{name}: not JSON; expected a hit, or the answer of a search") from error
+    hits = given.get("results", [given]) if isinstance(given, dict) else given
+    if not isinstance(hits, list) or not hits or not all(isinstance(hit, dict) for hit in hits):
+        raise ConfigError(f"{name}: no hit in it; expected a hit, or the answer of a search")
+    return hits
 
 
 def _inspect(arguments: Namespace) -> int:
@@ -353,6 +407,19 @@ VERIFY = Command(
     examples=("octavo verify dist", "octavo verify dist/octavo --json"),
     add_arguments=_artifact,
     run=_verify,
+)
+
+VERIFY_HIT = Command(
+    name="verify-hit",
+    summary="prove that a hit is what a release says",
+    description="Check, offline, that a search result's bytes, hash and text belong to the release that it names.\n"
+    "Exit codes: 0 all proven, 1 one is not (and why), 2 no hit was given.",
+    examples=(
+        "octavo search dist 'how do I roll back?' --pack octavo --json | octavo verify-hit dist",
+        "octavo verify-hit dist answer.json --json",
+    ),
+    add_arguments=_verify_hit_arguments,
+    run=_verify_hit,
 )
 
 INSPECT = Command(

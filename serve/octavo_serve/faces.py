@@ -14,6 +14,7 @@ from pydantic_core import to_json
 from octavo_artifact.errors import OctavoError
 from octavo_artifact.manifest import Manifest
 from octavo_artifact.schema import Resource
+from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
 
@@ -46,6 +47,14 @@ class Pack(Protocol):
 
     def resource(self, uri: str) -> tuple[Resource, bytes]:
         """The resource and its bytes; raises NotFoundError."""
+        ...
+
+    def prompts(self) -> Sequence[Prompt]:
+        """The prompts the pack offers, sorted by name."""
+        ...
+
+    def prompt(self, name: str) -> tuple[Prompt, str]:
+        """The prompt and its text; raises NotFoundError."""
         ...
 
 

@@ -30,7 +30,15 @@ from octavo_serve.settings import ServerSettings
 
 DIGEST_HEADER = "octavo-digest"
 
-_SEARCH = {"q": "query", "pack": "pack", "n": "max_results", "type": "type", "tags": "tags", "graph": "graph"}
+_SEARCH = {
+    "q": "query",
+    "pack": "pack",
+    "n": "max_results",
+    "type": "type",
+    "tags": "tags",
+    "graph": "graph",
+    "reconstruct": "reconstruct",
+}
 _GRAPH = {name: name for name in ("id", "path", "pack", "depth", "kinds", "direction", "max_nodes")}
 _LISTS = frozenset({"tags", "kinds"})
 
@@ -80,7 +88,7 @@ class _Routes:
 
     async def index(self, request: Request) -> Response:
         endpoints = {
-            "/search": "passages for a query: q (required), pack, n, type, tags, graph",
+            "/search": "passages for a query: q (required), pack, n, type, tags, graph, reconstruct",
             "/graph": "what a node is joined to: id or path, pack, depth, kinds, direction, max_nodes",
             HEALTH: "the packs that are served, and those that were refused",
             "/mcp": "MCP over all packs (POST)",

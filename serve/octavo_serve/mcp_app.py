@@ -28,6 +28,8 @@ from octavo_artifact import __version__
 from octavo_artifact.errors import NotFoundError, RequestError
 from octavo_artifact.schema import Resource
 from octavo_serve.faces import Library, Pack, UnavailableError, Workers, compact_json, message
+from octavo_serve.introduction import introduce
+from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest, parse_request
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
 
@@ -144,6 +146,8 @@ def make_server(library: Library, workers: Workers, slug: str | None = None) -> 
         on_list_resources=face.list_resources,
         on_list_resource_templates=face.list_resource_templates,
         on_read_resource=face.read_resource,
+        on_list_prompts=face.list_prompts,
+        on_get_prompt=face.get_prompt,
         on_call_tool=face.call_tool,
         # No argument is mirrored in an `Mcp-Param-*` header, so there is nothing to compare. Without this the SDK
         # would list the tools, and with the schemas walk through one, at each call.
@@ -151,6 +155,7 @@ def make_server(library: Library, workers: Workers, slug: str | None = None) -> 
         cache_hints={
             "server/discover": _HINT,
             "tools/list": _HINT,
+            "prompts/list": _HINT,
             "resources/list": _HINT,
             "resources/templates/list": _HINT,
             "resources/read": _HINT,
@@ -165,13 +170,7 @@ def make_server(library: Library, workers: Workers, slug: str | None = None) -> 
 
 def instructions(packs: Sequence[Pack]) -> str:
     """What a model is told of the server: what the packs are about, and how to use the tools."""
-    about = "\n".join(
-        f"{pack.manifest.pack['name']} ({pack.slug}): {' '.join(str(pack.manifest.pack['description']).split())}"
-        for pack in packs
-    )
-    room = MAX_INSTRUCTIONS - len(_HOW_TO_USE) - 2
-    if len(about) > room:
-        about = about[: room - 1] + "…"
+    about = introduce([pack.manifest.pack for pack in packs], MAX_INSTRUCTIONS - len(_HOW_TO_USE) - 2)
     return f"{about}\n\n{_HOW_TO_USE}" if about else _HOW_TO_USE
 
 
@@ -253,6 +252,40 @@ class _Face:
         except UnavailableError as error:
             raise MCPError(t.INTERNAL_ERROR, message(error)) from error
         return t.ReadResourceResult(contents=[_contents(params.uri, resource.mime_type, content)])
+
+    async def list_prompts(self, ctx: _Context, params: t.PaginatedRequestParams | None) -> t.ListPromptsResult:
+        if params is not None and params.cursor is not None:
+            raise _bad_cursor()
+        prompts = await self._workers.run(self._prompts, self.packs())
+        return t.ListPromptsResult(
+            prompts=[
+                t.Prompt(name=name, title=prompt.title, description=prompt.description)
+                for name, (_, prompt) in prompts.items()
+            ]
+        )
+
+    async def get_prompt(self, ctx: _Context, params: t.GetPromptRequestParams) -> t.GetPromptResult:
+        if params.arguments:
+            raise MCPError(t.INVALID_PARAMS, "arguments: prompts of packs take none")
+        prompts = await self._workers.run(self._prompts, self.packs())
+        if params.name not in prompts:
+            raise MCPError(t.INVALID_PARAMS, "name: no such prompt; list the prompts first")
+        pack, prompt = prompts[params.name]
+        try:
+            _, text = await self._workers.run(pack.prompt, prompt.name)
+        except (RequestError, UnavailableError) as error:
+            raise MCPError(t.INTERNAL_ERROR, message(error)) from error
+        content = t.PromptMessage(role="user", content=t.TextContent(text=text))
+        return t.GetPromptResult(description=prompt.description, messages=[content])
+
+    def _prompts(self, packs: Sequence[Pack]) -> dict[str, tuple[Pack, Prompt]]:
+        """All prompts by the name they go by here: with the pack's slug before it where several packs are served."""
+        prefixed = len(packs) > 1
+        return {
+            f"{pack.slug}-{prompt.name}" if prefixed else prompt.name: (pack, prompt)
+            for pack in packs
+            for prompt in pack.prompts()
+        }
 
     def _choose(self, slug: str | None) -> Pack:
         if self._slug is None:

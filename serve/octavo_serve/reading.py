@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
 from octavo_artifact.errors import NotFoundError, RequestError
+from octavo_artifact.ids import slugify
 from octavo_artifact.manifest import Manifest
 from octavo_artifact.schema import Resource
 from octavo_serve.requests import ReadRequest, TopicsRequest
@@ -33,10 +34,13 @@ def read(manifest: Manifest, tables: Tables, request: ReadRequest) -> ReadResult
     row = find(tables, name, "id" if request.id else "path")
     document = tables.document(row)
     lines = _LINE.findall(tables.raw(row))
-    first = request.start_line
-    if first > max(1, len(lines)):
-        raise RequestError("start_line", f"the document has {len(lines)} lines")
-    content, taken = _fitting(lines[first - 1 :])
+    outline = tables.sections(row) if request.section else []
+    place = find_section(outline, request.section) if request.section else None
+    begin, end = (1, len(lines)) if place is None else _lines_of(outline, place, neighbors=request.neighbors)
+    first = max(begin, request.start_line)
+    if first > max(1, end):
+        raise RequestError("start_line", f"what was asked for ends at line {end}")
+    content, taken = _fitting(lines[first - 1 : end])
     last = first - 1 + taken
     return {
         "pack": manifest.slug,
@@ -49,9 +53,10 @@ def read(manifest: Manifest, tables: Tables, request: ReadRequest) -> ReadResult
         "type": document["type"],
         "tags": document["tags"],
         "content": content,
+        "section": outline[place]["anchor"] if place is not None else None,
         "line_range": [first, last],
         "total_lines": len(lines),
-        "truncated": last < len(lines) or len(content) == MAX_CONTENT,
+        "truncated": last < end or len(content) == MAX_CONTENT,
         "content_hash": f"sha256:{document['body_sha256']}",
         "file_sha256": document["file_sha256"],
         "verified_at": document["verified_at"],
@@ -77,6 +82,32 @@ def find(tables: Tables, name: str, field: str) -> int:
     raise NotFoundError(field, "no document of the pack has this id, path or URI; search or list topics first")
 
 
+def find_section(sections: Sequence[Mapping[str, Any]], wanted: str) -> int:
+    """The place in `sections` of the one with that anchor, else of the first with that heading.
+
+    Raises NotFoundError naming what there is.
+    """
+    slug = slugify(wanted)
+    anchors = [section["anchor"] for section in sections]
+    titles = [slugify(section["title"]) for section in sections]
+    if wanted in anchors:
+        return anchors.index(wanted)
+    if slug and slug in titles:
+        return titles.index(slug)
+    known = ", ".join(anchors[:20]) or "none"
+    raise NotFoundError("section", f"no section of this document has that heading or anchor; there are {known}")
+
+
+def _lines_of(sections: Sequence[Mapping[str, Any]], place: int, *, neighbors: bool) -> tuple[int, int]:
+    """First and last line of a section; with `neighbors`, from the heading before to the end of the one after."""
+    first, last = sections[place]["start_line"], sections[place]["end_line"]
+    if neighbors:
+        before = sections[max(0, place - 1)]
+        after = next((each for each in sections[place + 1 :] if each["start_line"] > last), None)
+        first, last = before["start_line"], after["end_line"] if after else last
+    return first, last
+
+
 def topics(manifest: Manifest, tables: Tables, request: TopicsRequest) -> TopicsResult:
     """The documents of a pack grouped by type, types and paths sorted."""
     grouped: dict[str, list[Topic]] = {}
@@ -99,6 +130,11 @@ def topics(manifest: Manifest, tables: Tables, request: TopicsRequest) -> Topics
         "digest": manifest.digest,
         "topics": dict(sorted(grouped.items())),
     }
+
+
+def body(tables: Tables, row: int) -> str:
+    """A document below its frontmatter."""
+    return tables.raw(row)[tables.document(row)["body_offset"] :].decode("utf-8", "replace")
 
 
 def resource(tables: Tables, uri: str) -> tuple[Resource, bytes]:

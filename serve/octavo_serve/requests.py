@@ -40,6 +40,9 @@ class SearchRequest(_Request):
     graph: Annotated[
         bool, Field(description="Give up to two places to documents that are linked with the best ones.")
     ] = False
+    reconstruct: Annotated[
+        bool, Field(description="Also return each passage's exact source and an excerpt to quote.")
+    ] = False
 
 
 class ReadRequest(_Request):
@@ -51,6 +54,11 @@ class ReadRequest(_Request):
     ] = None
     path: Annotated[str | None, Field(max_length=2000, description="Path of the file inside the pack.")] = None
     pack: PackSlug = None
+    section: Annotated[
+        str | None,
+        Field(max_length=400, description="Only this section: its heading, or the anchor in a fragment id."),
+    ] = None
+    neighbors: Annotated[bool, Field(description="With `section`: also the sections before and after it.")] = False
     start_line: Annotated[
         int, Field(ge=1, le=2**31 - 1, description="First line to return; lines count from 1 over the whole file.")
     ] = 1

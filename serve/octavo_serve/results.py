@@ -5,16 +5,32 @@ They are plain dictionaries, typed: made once, serialised as they are. Their JSO
 
 from __future__ import annotations
 
+from typing import NotRequired
+
 from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
 _CONFIG = ConfigDict(use_attribute_docstrings=True, extra="forbid")
 
 
+class Reconstruction(TypedDict):
+    """The source of a passage, when a search asks for it with `reconstruct`."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # pydantic's documented hook; TypedDict allows only annotations
+
+    original_markdown: str
+    """Exactly the bytes `byte_range` of the file."""
+    excerpt: str
+    """The first words of its prose, to quote."""
+    file_sha256: str
+    stale: bool
+    """True when the bytes are not those that were indexed; never in an intact release."""
+
+
 class Hit(TypedDict):
     """A passage that was found, with where it stands."""
 
-    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # pydantic's documented hook; TypedDict allows only annotations
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
 
     text: str
     """The passage as written; a part of a split table begins with `added_text`."""
@@ -47,12 +63,14 @@ class Hit(TypedDict):
     """True for a passage that is here only because its document is linked with one of the best."""
     digest: str
     """Release that answered."""
+    reconstruction: NotRequired[Reconstruction]
+    """Only when the search asked for it."""
 
 
 class SearchResult(TypedDict):
     """Passages for a query, best first."""
 
-    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Hit
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
 
     query: str
     pack: str
@@ -69,7 +87,7 @@ class SearchResult(TypedDict):
 class ReadResult(TypedDict):
     """One document, or the lines of it that fit an answer."""
 
-    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Hit
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
 
     pack: str
     digest: str
@@ -82,10 +100,12 @@ class ReadResult(TypedDict):
     tags: list[str]
     content: str
     """The lines `line_range` of the file, frontmatter included when it begins at line 1."""
+    section: str | None
+    """Anchor of the section that was asked for."""
     line_range: list[int]
     total_lines: int
     truncated: bool
-    """True when lines follow; ask again with `start_line` = last line + 1."""
+    """True when lines of what was asked for follow; ask again with `start_line` = last line + 1."""
     content_hash: str
     file_sha256: str
     verified_at: str | None
@@ -142,7 +162,7 @@ class TraverseResult(TypedDict):
 class Topic(TypedDict):
     """A document of the pack."""
 
-    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Hit
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
 
     id: str
     path: str
@@ -154,7 +174,7 @@ class Topic(TypedDict):
 class PackSummary(TypedDict):
     """What a pack says of itself."""
 
-    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Hit
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
 
     slug: str
     name: str
@@ -169,7 +189,7 @@ class PackSummary(TypedDict):
 class TopicsResult(TypedDict):
     """The documents of a pack by type."""
 
-    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Hit
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
 
     pack: PackSummary
     digest: str

@@ -20,8 +20,9 @@ from octavo_serve.fuse import convex
 from octavo_serve.graph import Relations
 from octavo_serve.lexical import LexicalIndex
 from octavo_serve.ranking import Ranking
+from octavo_serve.reconstruct import reconstruct
 from octavo_serve.requests import SearchRequest
-from octavo_serve.results import Hit, SearchResult
+from octavo_serve.results import Hit, Reconstruction, SearchResult
 from octavo_serve.tables import Tables
 from octavo_serve.vectors import Similarity, VectorIndex
 
@@ -80,6 +81,9 @@ def search(index: Index, request: SearchRequest, parameters: Retrieval = DEFAULT
     if index.relations.requires:
         required = required_atoms(hits, index.lexical, index.tables, index.relations, partial(_admits, request))
         hits += [_hit(index, stored, score, requires_expanded=True) for stored, score in required]
+    if request.reconstruct:
+        for hit in hits:
+            hit["reconstruction"] = _reconstruct(index, hit)
     return _answer(index, request, hits, degraded=meaning is None, reason=None if hits else "no_relevant_passage")
 
 
@@ -136,6 +140,13 @@ def _hit(
     stored["graph_expanded"] = graph_expanded
     stored["digest"] = index.digest
     return cast(Hit, stored)
+
+
+def _reconstruct(index: Index, hit: Hit) -> Reconstruction:
+    document = index.tables.find(hit["id"])
+    start, end = hit["byte_range"]
+    file_sha256 = index.tables.document(document)["file_sha256"]
+    return reconstruct(index.tables.raw(document), (start, end), hit["span_sha256"], file_sha256)
 
 
 def _answer(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from octavo_artifact.errors import NotFoundError
-from octavo_artifact.layout import DOCUMENTS, PASSAGES, RESOURCES
+from octavo_artifact.layout import DOCUMENTS, PASSAGES, RESOURCES, SECTIONS
 from octavo_artifact.schema import Resource
 
 _LARGE = frozenset({"raw", "frontmatter"})
@@ -66,12 +66,30 @@ class Tables:
         admitted = np.array(
             [(type is None or d["type"] == type) and wanted <= set(d["tags"]) for d in self._documents], dtype=np.bool_
         )
-        return admitted[self._document_of_passage]
+        with self._lock:
+            return admitted[self._passages.column("document").to_numpy()]
 
-    def passages_of(self, row: int) -> range:
+    def sections(self, document: int) -> list[Mapping[str, Any]]:
+        """What of a document can be read alone: anchor, title, start_line, end_line.
+
+        Its headings in order, then the parts of large sections that have no heading of their own.
+        """
+        with self._lock:
+            headings = _of_document(self._headings, document)
+            anchors = {heading["anchor"] for heading in headings}
+            parts = (
+                {"anchor": part["section"], "title": "", **part}
+                for part in _of_document(self._passages, document)
+                if part["section"] and part["section"] not in anchors
+            )
+            return [*headings, *parts]
+
+    def passages_of(self, document: int) -> range:
         """Rows of a document's passages."""
-        first, last = (np.searchsorted(self._document_of_passage, row, side=side) for side in ("left", "right"))
-        return range(int(first), int(last))
+        with self._lock:
+            documents = self._passages.column("document").to_numpy()
+        first, last = (int(np.searchsorted(documents, document, side=side)) for side in ("left", "right"))
+        return range(first, last)
 
     @cached_property
     def _documents(self) -> list[dict[str, Any]]:
@@ -87,9 +105,12 @@ class Tables:
         return by_path | by_uri | by_id
 
     @cached_property
-    def _document_of_passage(self) -> NDArray[np.int32]:
-        with self._lock:
-            return self._read(PASSAGES.file, ["document"]).column("document").to_numpy()
+    def _headings(self) -> Any:
+        return self._read(SECTIONS.file, ["document", "anchor", "title", "start_line", "end_line"])
+
+    @cached_property
+    def _passages(self) -> Any:
+        return self._read(PASSAGES.file, ["document", "section", "start_line", "end_line"])
 
     @cached_property
     def _raw_file(self) -> tuple[Any, NDArray[np.int64]]:
@@ -103,3 +124,10 @@ class Tables:
         from pyarrow import parquet
 
         return parquet.read_table(self._artifact / file, columns=columns)
+
+
+def _of_document(rows: Any, document: int) -> list[Mapping[str, Any]]:
+    """The rows of one document, of a table that is sorted by document."""
+    of_document = rows.column("document").to_numpy()
+    first, last = np.searchsorted(of_document, [document, document + 1]).tolist()
+    return rows.slice(first, last - first).to_pylist()

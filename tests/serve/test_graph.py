@@ -120,6 +120,12 @@ def test_a_required_atom_is_whole_and_its_place_is_exact(pack: OpenPack, tmp_pat
     assert (read["path"], read["content"]) == ("a-long.md", raw.decode())
 
 
+def test_a_required_atom_can_be_reconstructed(pack: OpenPack) -> None:
+    found, atom = search(pack, "narwhal index", reconstruct=True)
+    assert found.get("reconstruction", {}).get("stale") is False
+    assert atom.get("reconstruction", {}).get("original_markdown") == LONG
+
+
 def test_an_atom_that_is_not_shown_as_written_is_hashed_as_written(pack: OpenPack) -> None:
     atom = search(pack, "the kestrel plan")[1]
     raw = f"---\ntitle: inlined\ntags: [t]\n\n---\n{INLINED}".encode()

@@ -21,6 +21,7 @@ from octavo_artifact.manifest import Manifest
 from octavo_artifact.schema import EncoderSpec, Resource
 from octavo_serve.faces import UnavailableError, Workers
 from octavo_serve.http_app import search_request
+from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
 from octavo_serve.run import bind, make_server
@@ -77,6 +78,15 @@ class FakePack:
 
     def resources(self) -> Sequence[Resource]:
         raise NotImplementedError
+
+    def prompts(self) -> list[Prompt]:
+        return [Prompt("prime", "Prime the pump", "How to prime it.", 0)]
+
+    def prompt(self, name: str) -> tuple[Prompt, str]:
+        (prompt,) = self.prompts()
+        if name != prompt.name:
+            raise NotFoundError("name", "no prompt of the pack has this name")
+        return prompt, "Pour in water."
 
     def resource(self, uri: str) -> tuple[Resource, bytes]:
         raise NotImplementedError

@@ -22,6 +22,7 @@ from octavo_artifact.errors import ArtifactError, NotFoundError, RequestError
 from octavo_artifact.manifest import Manifest
 from octavo_artifact.schema import EncoderSpec, Resource
 from octavo_serve.mcp_app import MAX_INSTRUCTIONS, PAGE, instructions
+from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from octavo_serve.results import Hit, ReadResult, SearchResult, TopicsResult, TraverseResult
 from octavo_serve.run import address, bind, make_server
@@ -124,6 +125,7 @@ class FakePack:
             "type": None,
             "tags": [],
             "content": "Öl 油\n",
+            "section": None,
             "line_range": [1, 1],
             "total_lines": 1,
             "truncated": False,
@@ -172,6 +174,15 @@ class FakePack:
             Resource(uri, uri.rpartition("/")[2], "Title", None, mime, len(content), "0" * 64, None, None)
             for uri, (mime, content) in sorted(self.contents.items())
         ]
+
+    def prompts(self) -> list[Prompt]:
+        return [Prompt("prime", "Prime the pump", "How to prime it.", 0)]
+
+    def prompt(self, name: str) -> tuple[Prompt, str]:
+        (prompt,) = self.prompts()
+        if name != prompt.name:
+            raise NotFoundError("name", "no prompt of the pack has this name")
+        return prompt, "Pour in water."
 
     def resource(self, uri: str) -> tuple[Resource, bytes]:
         listed = {resource.uri: resource for resource in self.resources()}
@@ -440,7 +451,7 @@ async def test_the_server_introduces_itself_and_its_packs(one: str, mode: str):
         assert "ep_search" in client.instructions
         assert client.server_capabilities.tools is not None
         assert client.server_capabilities.resources is not None
-        assert client.server_capabilities.prompts is None
+        assert client.server_capabilities.prompts is not None
 
 
 def test_instructions_are_bounded():
@@ -544,3 +555,24 @@ def test_white_space_after_a_routing_header_is_no_mismatch(one: str):
         connection.sendall(head.encode() + body)
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
     assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_prompts_carry_their_packs_name_where_there_are_several(one: str, two: str, mode: str):
+    async with connected(f"{one}/mcp", mode) as client:
+        assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["prime"]
+        given = await client.get_prompt("prime")
+    async with connected(f"{two}/mcp", mode) as client:
+        assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["fans-prime", "pumps-prime"]
+        assert (await client.get_prompt("fans-prime")).messages == given.messages
+    assert (given.description, given.messages[0].role) == ("How to prime it.", "user")
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_an_unknown_prompt_is_a_protocol_error(one: str, mode: str):
+    async with connected(f"{one}/mcp", mode) as client:
+        with pytest.raises(MCPError) as unknown:
+            await client.get_prompt("drain")
+        with pytest.raises(MCPError) as argued:
+            await client.get_prompt("prime", {"speed": "fast"})
+    assert unknown.value.code == argued.value.code == t.INVALID_PARAMS

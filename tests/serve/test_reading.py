@@ -97,7 +97,7 @@ def test_a_long_document_reads_in_pages_that_join(odd: OpenPack) -> None:
 
 
 def test_a_start_beyond_the_end_says_how_long_the_document_is(odd: OpenPack) -> None:
-    with pytest.raises(RequestError, match="start_line: the document has 4000 lines"):
+    with pytest.raises(RequestError, match="start_line: what was asked for ends at line 4000"):
         odd.read(ReadRequest(path="long.md", start_line=4001))
 
 
@@ -111,3 +111,42 @@ def test_topics_are_grouped_by_type_and_can_be_one(tiny: OpenPack) -> None:
     assert result["pack"]["version"] == "1.10"
     assert list(tiny.topics(TopicsRequest(type="concept"))["topics"]) == ["concept"]
     assert tiny.topics(TopicsRequest(type="none"))["topics"] == {}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "first", "last"),
+    [
+        pytest.param("Measuring hardness", 24, 34, id="heading"),
+        pytest.param("measuring-hardness", 24, 34, id="anchor"),
+        pytest.param("MEASURING HARDNESS", 24, 34, id="whatever its case"),
+        pytest.param("Water and scale", 17, 34, id="with what stands below it"),
+    ],
+)
+def test_a_section_reads_by_its_heading(tiny: OpenPack, wanted: str, first: int, last: int) -> None:
+    result = tiny.read(ReadRequest(id="tiny/concepts/water", section=wanted))
+    assert (result["line_range"], result["truncated"]) == ([first, last], False)
+    lines = (TINY / "concepts/water.md").read_text().splitlines(keepends=True)
+    assert result["content"] == "".join(lines[first - 1 : last])
+
+
+def test_neighbors_bring_the_sections_around(tiny: OpenPack) -> None:
+    wider = tiny.read(ReadRequest(id="tiny/concepts/water", section="measuring-hardness", neighbors=True))
+    assert wider["line_range"] == [17, 34]
+
+
+def test_a_section_of_an_atomic_document_reads_alone(tiny: OpenPack) -> None:
+    result = tiny.read(ReadRequest(id="tiny/workflows/descale", section="When the code stays"))
+    assert result["content"].startswith("## When the code stays")
+
+
+def test_an_unknown_section_names_those_there_are(tiny: OpenPack) -> None:
+    with pytest.raises(NotFoundError, match="there are water-and-scale, measuring-hardness"):
+        tiny.read(ReadRequest(id="tiny/concepts/water", section="none"))
+
+
+def test_every_passage_under_a_heading_reads_by_its_anchor(odd: OpenPack) -> None:
+    for hit in odd.search(SearchRequest(query="what is this about", max_results=50))["results"]:
+        anchor = hit["fragment_id"].rpartition("#")[2].partition(":")[0]
+        if anchor != "opening":
+            section = odd.read(ReadRequest(id=hit["id"], section=anchor))
+            assert section["line_range"][0] == hit["line_range"][0]

@@ -1,0 +1,106 @@
+"""A hit brought back to its source: the exact bytes it stands for, and a proof that they belong to a release."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from octavo_artifact.errors import ArtifactError, RequestError
+from octavo_artifact.ids import DIGEST, SLUG, sha256_file, sha256_hex
+from octavo_artifact.layout import DOCUMENTS
+from octavo_artifact.manifest import read_manifest
+from octavo_serve.results import Reconstruction
+
+EXCERPT = 280
+"""Characters of an excerpt at most."""
+
+_NO_PROSE = re.compile(r"^\s*(?:#|\||```|~~~|<!--|[-=]{3,}|$)")
+
+
+def reconstruct(raw: bytes, byte_range: tuple[int, int], span_sha256: str, file_sha256: str) -> Reconstruction:
+    """The span of a document as it is written, and whether it is still the one that was indexed."""
+    span = raw[slice(*byte_range)]
+    markdown = span.decode("utf-8", "replace")
+    return {
+        "original_markdown": markdown,
+        "excerpt": _excerpt(markdown),
+        "file_sha256": file_sha256,
+        "stale": sha256_hex(span) != span_sha256,
+    }
+
+
+def prove(dist: Path, hit: Mapping[str, Any]) -> str:
+    """Check that a hit says what the release it names says; returns the release's directory name under `dist`.
+
+    The chain is: the digest vouches for the manifest, the manifest for the documents table, the table for the bytes of
+    the file, the file for the span and the text. Raises RequestError for what is no hit, ArtifactError for the first
+    link that does not hold.
+    """
+    digest, source, (start, end), span_sha256 = _claims(hit)
+    found = sorted(path for path in dist.glob(f"*/{digest}") if SLUG.fullmatch(path.parent.name))
+    if not found:
+        raise ArtifactError(f"release {digest[:12]}: not in this dist; the hit cannot be proven here")
+    manifest = read_manifest(found[0])
+    table = found[0] / DOCUMENTS.file
+    if sha256_file(table) != manifest.files[DOCUMENTS.file].sha256:
+        raise ArtifactError(f"{manifest.slug}/{digest[:12]}/{DOCUMENTS.file}: sha256 is not what the manifest says")
+    raw = _document(table, source)
+    if raw is None:
+        raise ArtifactError(f"{source}: no document of {manifest.slug}/{digest[:12]}")
+    if not 0 <= start <= end <= len(raw):
+        raise ArtifactError(f"{source}: bytes {start} to {end}, the file has {len(raw)}")
+    if sha256_hex(raw[start:end]) != span_sha256:
+        raise ArtifactError(f"{source}: bytes {start} to {end} have another sha256 than the hit's span_sha256")
+    added = str(hit.get("added_text") or "")
+    if not _stands_in(added, raw[:start]):
+        raise ArtifactError(f"{source}: the hit's added_text stands nowhere before byte {start}")
+    if "text" in hit and not _says(str(hit["text"]).removeprefix(added), raw[start:end]):
+        raise ArtifactError(f"{source}: the hit's text is not what bytes {start} to {end} say")
+    return f"{manifest.slug}/{digest}"
+
+
+def _claims(hit: Mapping[str, Any]) -> tuple[str, str, tuple[int, int], str]:
+    try:
+        start, end = (int(offset) for offset in hit["byte_range"])
+        digest, source, span_sha256 = (str(hit[name]) for name in ("digest", "source_file", "span_sha256"))
+    except (KeyError, TypeError, ValueError) as error:
+        expected = "expected digest, source_file, byte_range and span_sha256"
+        raise RequestError("hit", f"not a search result: {expected}") from error
+    if not DIGEST.fullmatch(digest):
+        raise RequestError("digest", "expected 64 hex digits")
+    return digest, source, (start, end), span_sha256
+
+
+def _document(table: Path, path: str) -> bytes | None:
+    from pyarrow import parquet
+
+    rows = parquet.read_table(table, columns=["path", "raw"], filters=[("path", "=", path)])
+    return rows.column("raw")[0].as_py() if len(rows) else None
+
+
+def _says(text: str, span: bytes) -> bool:
+    """Whether `text` is the span as it is shown: payloads of `data:` URIs elided, NUL replaced."""
+    written = _shown(span)
+    if text == written:
+        return True
+    pattern = r"data:\S*?".join(re.escape(part) for part in text.split("data:…"))
+    return "data:…" in text and re.fullmatch(pattern, written, re.IGNORECASE) is not None
+
+
+def _stands_in(added: str, before: bytes) -> bool:
+    """Whether the header rows of a split table stand, row for row, in what comes before its part."""
+    return added.splitlines() == [] or all(row in _shown(before) for row in added.splitlines())
+
+
+def _shown(data: bytes) -> str:
+    return data.decode("utf-8", "replace").replace("\0", "\ufffd")
+
+
+def _excerpt(markdown: str) -> str:
+    prose = [line.strip() for line in markdown.splitlines() if not _NO_PROSE.match(line)]
+    text = " ".join(prose or markdown.split())
+    if len(text) <= EXCERPT:
+        return text
+    return text[: EXCERPT - 1].rsplit(" ", 1)[0] + "…"
