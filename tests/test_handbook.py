@@ -10,6 +10,7 @@ import pytest
 from octavo_artifact.command import GROUP
 from octavo_build.findings import CODES
 from octavo_build.graph import build_graph
+from octavo_build.lint.codes import LINT_CODES
 from octavo_build.passages import passages_of
 from octavo_build.sources import read
 from running import ROOT
@@ -36,6 +37,14 @@ def test_every_finding_code_is_in_the_table_of_its_severity(severity: str) -> No
     section = page.partition(f"## {severity.capitalize()}s\n")[2].partition("\n## ")[0]
     documented = set(re.findall(r"^\| `([a-z0-9-]+)`", section, re.MULTILINE))
     assert documented == {code for code, (found, _) in CODES.items() if found == severity}
+
+
+@pytest.mark.parametrize("severity", ["error", "warning", "note"])
+def test_every_lint_code_is_in_the_table_of_its_severity(severity: str) -> None:
+    page = (HANDBOOK / "troubleshooting" / "lint-codes.md").read_text()
+    section = page.partition(f"## {severity.capitalize()}s\n")[2].partition("\n## ")[0]
+    documented = dict(re.findall(r"^\| `([A-Za-z0-9-]+)` \| (.+) \|$", section, re.MULTILINE))
+    assert documented == {code: advice for code, (found, advice) in LINT_CODES.items() if found == severity}
 
 
 def test_every_command_is_in_the_handbook() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from octavo_artifact.command import Command
 from octavo_artifact.errors import ArtifactError, OctavoError, PackError
 from octavo_artifact.layout import POINTER, REPORT, TABLES, VECTORS
+from octavo_build.lint import command as lint_command
 
 
 def _build_arguments(parser: ArgumentParser) -> None:
@@ -151,6 +152,24 @@ BUILD = Command(
     ),
     add_arguments=_build_arguments,
     run=_build,
+    extra="build",
+)
+
+LINT = Command(
+    name="lint",
+    summary="check packs without building them",
+    description="Check the source of each PACK: the checks of the official ExpertPack validator under their own\n"
+    "codes, what a build would find, and more. Findings go to stdout.\n"
+    "Exit codes: 0 nothing that fails, 1 a finding that does, 2 wrong arguments.",
+    examples=(
+        "octavo lint packs/octavo",
+        "octavo lint packs/* --strict --provenance --today 2026-11-30",
+        "octavo lint packs/* --format sarif > lint.sarif",
+        "octavo lint packs/octavo --except markdown-links --fail-on warning",
+        "octavo lint --schema frontmatter > frontmatter.schema.json",
+    ),
+    add_arguments=lint_command.add_arguments,
+    run=lint_command.run,
     extra="build",
 )
 

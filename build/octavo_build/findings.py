@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from octavo_build.lint.codes import LINT_CODES
+
 SEVERITIES: tuple[str, ...] = ("error", "warning", "note")
 
 CODES: dict[str, tuple[str, str]] = {
@@ -36,8 +38,10 @@ CODES: dict[str, tuple[str, str]] = {
     "symlink-directory": ("warning", "link files, not directories; linked directories are not walked"),
     "file-unreadable": ("error", "make the file readable to the build"),
     "file-not-regular": ("warning", "remove the socket, pipe or device from the pack"),
-    "file-too-large": ("error", "split the file; it can be neither searched nor read"),
+    "file-over-limit": ("error", "split the file; it can be neither searched nor read"),
     "manifest-field": ("error", "mend the field in the manifest; a default is used"),
+    "manifest-entry": ("error", "mend entry_point; no file of the pack has that path"),
+    "manifest-slug": ("warning", "write the slug as a-b-c (a-z, 0-9 and hyphens); one is made from it"),
     "manifest-path": ("warning", "mend the path in the manifest; nothing in the pack has it"),
     "structure-ignored": ("warning", "split the file; its headings and blocks are not told apart"),
     "passage-oversized": ("note", "split the block; one fence, row or word of it is longer than a passage should be"),
@@ -49,6 +53,9 @@ CODES: dict[str, tuple[str, str]] = {
     "graph-stale": ("warning", "export _graph.yaml anew or remove it; the graph is made from the documents"),
     "ontology-invalid": ("warning", "mend the entry of ontology.yaml; it is left out"),
 }
+"""What a build finds; what only lint finds is `LINT_CODES`."""
+
+_KNOWN = {**CODES, **LINT_CODES}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -64,18 +71,18 @@ class Finding:
     """What was found and what was expected."""
 
     def __post_init__(self) -> None:
-        if self.code not in CODES:
+        if self.code not in _KNOWN:
             raise ValueError(f"unknown finding code {self.code!r}")
 
     @property
     def severity(self) -> str:
         """`error`, `warning` or `note`."""
-        return CODES[self.code][0]
+        return _KNOWN[self.code][0]
 
     @property
     def advice(self) -> str:
         """What the pack's author can do, and what the build did meanwhile."""
-        return CODES[self.code][1]
+        return _KNOWN[self.code][1]
 
     def as_json(self) -> dict[str, Any]:
         """The finding as `report.json` has it."""

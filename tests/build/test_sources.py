@@ -63,7 +63,7 @@ def test_a_broken_manifest_is_findings_and_the_pack_builds(tmp_path: Path) -> No
 def test_a_slug_that_is_none_is_made_one(tmp_path: Path, written: str, slug: str) -> None:
     pack = expertpack(tmp_path, {}, manifest=f"slug: '{written}'\nname: n\ntype: t\n".encode())
     assert pack.slug == slug == slug_of(tmp_path)
-    assert found(pack, "manifest.yaml") == ["manifest-field"]
+    assert found(pack, "manifest.yaml") == ["manifest-slug"]
 
 
 def test_frontmatter_becomes_the_documents_fields(tmp_path: Path) -> None:

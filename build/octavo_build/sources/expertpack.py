@@ -70,7 +70,7 @@ def read(root: Path) -> Pack:
     paths = {document.path for document in unique}
     entry = identity.text("entry_point") or "overview.md"
     if entry not in paths:
-        findings.append(Finding(MANIFEST, 0, "manifest-path", f"entry_point {entry!r} is no file of the pack"))
+        findings.append(Finding(MANIFEST, 0, "manifest-entry", f"entry_point {entry!r} is no file of the pack"))
     return Pack(
         slug=slug,
         name=name or slug,
@@ -104,12 +104,17 @@ def _children(root: Path, manifest: Mapping[str, Any], findings: list[Finding]) 
         if child is None or not (child / MANIFEST).is_file():
             findings.append(Finding(MANIFEST, 0, "manifest-path", f"packs: {path!r} is no pack with a {MANIFEST}"))
             continue
-        resolved, inside = child.resolve(), root.resolve()
-        relative = resolved.relative_to(inside) if resolved.is_relative_to(inside) else Path(resolved.name)
-        prefix = f"{relative.as_posix()}/"
+        prefix = child_prefix(root, child)
         own = _manifest(child, f"{prefix}{MANIFEST}", findings)
         slug = pack_slug(Identity(f"{prefix}{MANIFEST}", own, findings), child, required=True)
         yield _Member(prefix, child, slug, _tiers(own, prefix))
+
+
+def child_prefix(root: Path, child: Path) -> str:
+    """What stands before the paths of a child pack's files."""
+    resolved, inside = child.resolve(), root.resolve()
+    relative = resolved.relative_to(inside) if resolved.is_relative_to(inside) else Path(resolved.name)
+    return f"{relative.as_posix()}/"
 
 
 def _files(members: list[_Member], findings: list[Finding]) -> Iterator[tuple[_Member, SourceFile]]:

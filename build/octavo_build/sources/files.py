@@ -99,7 +99,7 @@ def _read(file: Path, inside: Path, path: str) -> bytes | Finding:
         if not stat.S_ISREG(status.st_mode):
             return Finding(path, 0, "file-not-regular", "expected a regular file")
         if status.st_size > MAX_FILE_BYTES:
-            return Finding(path, 0, "file-too-large", f"{status.st_size} bytes, at most {MAX_FILE_BYTES} are read")
+            return Finding(path, 0, "file-over-limit", f"{status.st_size} bytes, at most {MAX_FILE_BYTES} are read")
         return file.read_bytes()
     except OSError as error:
         return Finding(path, 0, "file-unreadable", error.strerror or "cannot be read")

@@ -31,9 +31,9 @@ class Identity:
             self.refuse(key, "missing")
         return None
 
-    def refuse(self, key: str, message: str) -> None:
+    def refuse(self, key: str, message: str, code: str = "manifest-field") -> None:
         """Record that a field cannot be used."""
-        self.findings.append(Finding(self.file, 0, "manifest-field", f"{key}: {message}"))
+        self.findings.append(Finding(self.file, 0, code, f"{key}: {message}"))
 
 
 def pack_slug(identity: Identity, root: Path, *, required: bool = False) -> str:
@@ -46,7 +46,8 @@ def pack_slug(identity: Identity, root: Path, *, required: bool = False) -> str:
         return written
     made = _ascii_slug(written or root.resolve().name)
     if written:
-        identity.refuse("slug", f"{written!r} is not of the form a-b-c (a-z, 0-9 and hyphens); {made!r} is used")
+        message = f"{written!r} is not of the form a-b-c (a-z, 0-9 and hyphens); {made!r} is used"
+        identity.refuse("slug", message, "manifest-slug")
     return made
 
 

@@ -1,0 +1,84 @@
+"""`octavo lint`: arguments in, one rendering out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from octavo_artifact.errors import ConfigError
+
+if TYPE_CHECKING:
+    from octavo_build.lint.checks import Options
+    from octavo_build.lint.render.linted import Linted
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The arguments of `octavo lint`."""
+    parser.add_argument("packs", nargs="*", type=Path, metavar="PACK", help="folder of a pack")
+    formats = ("text", "json", "sarif", "github", "junit")
+    parser.add_argument("--format", choices=formats, default="text", help="how findings are printed (text)")
+    fail = parser.add_mutually_exclusive_group()
+    fail.add_argument("--strict", action="store_true", help="fail on warnings too")
+    fail.add_argument("--fail-on", choices=("error", "warning", "note"), help="mildest severity that fails (error)")
+    parser.add_argument("--only", action="append", default=[], metavar="CODE", help="tell this code only; repeatable")
+    parser.add_argument(
+        "--except",
+        dest="without",
+        action="append",
+        default=[],
+        metavar="CODE",
+        help="leave this code out; repeatable",
+    )
+    parser.add_argument("--provenance", action="store_true", help="check W-PROV-01 to 05: ids, dates, hashes, ages")
+    parser.add_argument("--today", metavar="YYYY-MM-DD", help="check ages against this day; without it they are not")
+    parser.add_argument("--schema", choices=("manifest", "frontmatter"), help="print that JSON Schema and end")
+
+
+def run(arguments: Namespace) -> int:
+    """Check and print; the exit code. Raises ConfigError for what cannot be meant."""
+    from octavo_build.lint.checks import Options
+    from octavo_build.lint.dates import parse_date
+    from octavo_build.lint.fields import schema_text
+    from octavo_build.lint.render import RENDERERS
+
+    if arguments.schema:
+        sys.stdout.write(schema_text(arguments.schema))
+        return 0
+    today = parse_date(arguments.today) if arguments.today is not None else None
+    if arguments.today is not None and today is None:
+        raise ConfigError(f"--today: expected YYYY-MM-DD, found {arguments.today!r}")
+    if not arguments.packs:
+        raise ConfigError("lint: expected PACK, the folder of a pack")
+    options = Options(today, arguments.provenance, frozenset(arguments.only), frozenset(arguments.without))
+    fail_on = arguments.fail_on or ("warning" if arguments.strict else "error")
+    packs = [_lint(path, options, fail_on) for path in arguments.packs if not _is_left_out(path)]
+    sys.stdout.write(RENDERERS[arguments.format](packs))
+    return 1 if any(pack.failed for pack in packs) else 0
+
+
+def _is_left_out(path: Path) -> bool:
+    """Whether a file came along with a shell's `packs/*`; it is told."""
+    if path.is_file():
+        print(f"octavo: {path}: a file, not a pack; left out", file=sys.stderr)
+    return path.is_file()
+
+
+def _lint(path: Path, options: Options, fail_on: str) -> Linted:
+    from octavo_build.lint.checks import lint
+    from octavo_build.lint.render.linted import Linted
+    from octavo_build.lint.subject import read_subject
+
+    if not path.is_dir():
+        raise ConfigError(f"{path}: not a folder; expected a pack (a folder of Markdown)")
+    subject = read_subject(path)
+    found = tuple(lint(subject, options))
+    return Linted(subject.pack.slug, _shown_folder(path), len(subject.pack.documents), found, fail_on)
+
+
+def _shown_folder(path: Path) -> str:
+    """The pack's folder as output names it: from here when it lies below, else its own name; never a host's path."""
+    relative = Path(os.path.relpath(path.resolve()))
+    return (Path(path.resolve().name) if ".." in relative.parts else relative).as_posix()

@@ -1,0 +1,490 @@
+"""Every code of lint: a pack that has the finding, and its twin that has not."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from octavo_artifact.errors import ConfigError
+from octavo_build.findings import Finding
+from octavo_build.lint.checks import ALL_CODES, Options, lint
+from octavo_build.lint.codes import LINT_CODES
+from octavo_build.lint.requires import strong_components
+from octavo_build.lint.subject import read_subject
+from octavo_build.sources import read
+
+TODAY = date(2026, 6, 1)
+MANIFEST = "name: Demo\nslug: demo\ntype: product\nversion: '1'\ndescription: D\nentry_point: overview.md\n"
+M41 = MANIFEST + "schema_version: 4.1\n"
+M40 = MANIFEST + "schema_version: '4.0'\n"
+M3 = MANIFEST + "schema_version: '3.1'\n"
+HEAD = "title: T\ntype: concept\ntags: [t]\npack: demo\n"
+LONG = "Some words about water. " * 300
+
+
+def page(front: str = "", body: str = "Text.\n", head: str = HEAD) -> str:
+    return f"---\n{head}{front}---\n{body}"
+
+
+def hashed(body: str, prefix: str = "sha256:") -> str:
+    return f"content_hash: {prefix}{hashlib.sha256(body.encode()).hexdigest()}\n"
+
+
+A, B = "concepts/a.md", "concepts/b.md"
+BASE = {
+    "manifest.yaml": M41,
+    "overview.md": page("id: demo/overview\n", head="title: O\ntype: overview\n"),
+    "concepts/_index.md": page("id: demo/concepts/_index\n", head="title: I\ntype: index\n"),
+    A: page("related: [b.md]\nid: demo/a\nverified_at: 2026-05-01\n"),
+    B: page("related: [a.md]\nid: demo/b\nverified_at: '2026-05-01'\n"),
+}
+"""A pack without a finding."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is laid over the base pack; None removes a file."""
+
+    code: str
+    wrong: Mapping[str, str | None]
+    right: Mapping[str, str | None]
+
+
+def manifest(code: str, wrong: str, right: str) -> Case:
+    return Case(code, {"manifest.yaml": M41 + wrong}, {"manifest.yaml": M41 + right})
+
+
+def front(code: str, wrong: str, right: str, schema: str = M41) -> Case:
+    other = {"manifest.yaml": schema, "concepts/c.md": page("id: demo/c\n")}
+    return Case(code, {**other, A: page(wrong)}, {**other, A: page(right)})
+
+
+def body(code: str, wrong: str, right: str) -> Case:
+    return Case(code, {A: page("related: [b.md]\n", wrong)}, {A: page("related: [b.md]\n", right)})
+
+
+def composite(code: str, wrong: str, right: str) -> Case:
+    kind = M41.replace("product", "composite")
+    child = MANIFEST.replace("slug: demo", "slug: demo-one") + "schema_version: 4.1\n"
+    files = {
+        "one/manifest.yaml": child,
+        "two/manifest.yaml": child,
+        "one/overview.md": page(),
+        "two/overview.md": page(),
+    }
+    return Case(code, {**files, "manifest.yaml": kind + wrong}, {**files, "manifest.yaml": kind + right})
+
+
+def sidecar(code: str, wrong: str, right: str) -> Case:
+    text = page("related: [b.md]\n", "One.\n\nTwo.\n")  # the body is lines 8 to 10
+    names = {A: text, "concepts/a.chunks.yaml": wrong}
+    return Case(code, names, {**names, "concepts/a.chunks.yaml": right})
+
+
+BOTH = "packs: [{path: one, role: voice}, {path: two, role: knowledge}]\n"
+HUB = "## Rows\n\n" + "\n".join(
+    f"### Topic {n}\n\nOne two three four five six seven eight nine ten.\n" for n in range(12)
+)
+DEEP = HUB.replace("One", "One and a half and many more words that say what it is")
+TABLE = "Words. " * 60 + "\n\n| a | b |\n| --- | --- |\n" + "| x | y |\n" * 12
+VERBATIM = {"verbatim/vbt-a.md": page("id: v\n", head="title: V\ntype: verbatim\ntags: []\npack: demo\n")}
+SUMMARY = {"summaries/sum-a.md": page("id: s\nrelated: [vbt-a.md]\n")}
+LINKED = {"verbatim/vbt-a.md": page("related: [sum-a.md]\n"), **SUMMARY}
+SECOND = "---\nsources: []\n---\nText.\n"
+CHUNKS = "chunks:\n- {chunk_id: x, line_range: [8, 8]}\n- {chunk_id: y, line_range: [10, 10]}\n"
+
+CASES = {
+    "missing manifest": Case("manifest-missing", {"manifest.yaml": None}, {}),
+    "folder of notes": Case("manifest-missing", {"manifest.yaml": None}, {**dict.fromkeys(BASE), "x.md": "# X\n"}),
+    "manifest yaml": Case("manifest-parse", {"manifest.yaml": "name: [\n"}, {}),
+    "manifest without version": Case("manifest-field", {"manifest.yaml": M41.replace("version: '1'\n", "")}, {}),
+    "manifest without slug": Case("manifest-field", {"manifest.yaml": M41.replace("slug: demo\n", "")}, {}),
+    "manifest type": Case("manifest-type", {"manifest.yaml": M41.replace("product", "book")}, {}),
+    "slug": Case("manifest-slug", {"manifest.yaml": M41.replace("slug: demo", "slug: De_mo")}, {}),
+    "entry point": Case("manifest-entry", {"overview.md": None}, {}),
+    "prompt source": manifest(
+        "manifest-path", "mcp: {prompts: [{source: no.md}]}", "mcp: {prompts: [{source: overview.md}]}"
+    ),
+    "schema version": Case("schema-version", {"manifest.yaml": MANIFEST + "schema_version: four\n"}, {}),
+    "no schema version": Case("schema-version", {"manifest.yaml": MANIFEST}, {}),
+    "strategy of conflicts": manifest("value-unknown", "conflicts: {strategy: x}", "conflicts: {strategy: flag}"),
+    "refresh cycle": manifest(
+        "duration-invalid", "freshness: {refresh_cycle: 90 days}", "freshness: {refresh_cycle: P2W}"
+    ),
+    "created": manifest("date-invalid", "created: 2026-02-30", "created: 2026-02-28"),
+    "instructions": manifest(
+        "value-format", f"mcp: {{instructions: {'x' * 501}}}", f"mcp: {{instructions: {'x' * 500}}}"
+    ),
+    "freshness is a mapping": manifest("value-kind", "freshness: P90D", "freshness: {}"),
+    "coverage": manifest("value-format", "freshness: {coverage_pct: 101}", "freshness: {coverage_pct: 99.5}"),
+    "context path": manifest(
+        "context-path", "context: {always: [none/]}", "context: {always: [overview.md, concepts/]}"
+    ),
+    "context glob": manifest("context-path", "context: {always: ['x*.md']}", "context: {always: ['over*.md']}"),
+    "two tiers": manifest(
+        "context-duplicate", "context: {always: [concepts], on_demand: [concepts/]}", "context: {always: [concepts/]}"
+    ),
+    "no child": composite("composite-packs", "packs: []\n", BOTH),
+    "two voices": composite("composite-packs", BOTH.replace("knowledge", "voice"), BOTH),
+    "child twice": composite("composite-packs", BOTH.replace("}]", "}, one]"), BOTH),
+    "child not named": composite("composite-packs", "packs: [one]\n", BOTH),
+    "priority": composite(
+        "composite-packs", BOTH + "conflicts: {priority: [three]}\n", BOTH + "conflicts: {priority: [two]}\n"
+    ),
+    "child that is none": composite("manifest-path", BOTH.replace("two", "three"), BOTH),
+    "role": composite("value-unknown", BOTH.replace("voice", "singer"), BOTH),
+    "packs of a product": manifest("composite-packs", "packs: []", ""),
+    "no frontmatter": Case("no-frontmatter", {A: "Text.\n"}, {"README.md": "Text.\n"}),
+    "no title": Case(
+        "missing-fm-field",
+        {A: page(head="type: concept\ntags: []\npack: demo\n")},
+        {A: page(head=HEAD.replace("[t]", "[]"))},
+    ),
+    "root file": Case(
+        "missing-fm-field",
+        {A: page(head="type: concept\n")},
+        {"x.md": page(head="type: concept\n"), "concepts/glossary.md": page(head="title: G\n")},
+    ),
+    "type of folder": Case("type-dir-mismatch", {A: page(head=HEAD.replace("concept", "faq"))}, {"x.md": page()}),
+    "basename": Case("duplicate-basename", {"workflows/a.md": page()}, {"workflows/c.md": page()}),
+    "prefix": Case(
+        "missing-prefix",
+        {"manifest.yaml": M41 + "file_prefixes: {concepts: con-}"},
+        {"manifest.yaml": M41 + "file_prefixes: {faq: faq-}"},
+    ),
+    "prefix of a person": Case(
+        "missing-prefix",
+        {"manifest.yaml": M41.replace("product", "person"), "facts/a1.md": page()},
+        {"facts/a1.md": page()},
+    ),
+    "related": front("broken-related", "related: [none.md]\n", "related: [b.md]\n"),
+    "related is ambiguous": Case(
+        "link-ambiguous",
+        {"x/c.md": page(), "y/c.md": page(), A: page("related: [c.md]\n")},
+        {"x/c.md": page(), "y/c.md": page(), A: page("related: [x/c.md]\n")},
+    ),
+    "wikilink": body("broken-wikilink", "See [[none]].\n", "See [[b]], [[b.md|B]], ![[x.png]] and \\[[none]].\n"),
+    "wikilink in code": body(
+        "broken-wikilink", "- item [[none]]\n", "`[[none]]` <!-- [[none]] -->\n\n```\n[[none]]\n```\n\n    [[none]]\n"
+    ),
+    "wikilink in a table": body("broken-wikilink", "| a |\n|---|\n| [[none\\|N]] |\n", "| a |\n|---|\n| [[b\\|B]] |\n"),
+    "anchor": body("link-anchor", "[[#No]]\n\n# Yes\n", "[[#A Heading]] [[a#^x]] [[b]]\n\n# A heading\n"),
+    "anchor of a link": body("link-anchor", "[b](b.md#no)\n", "[i](_index.md) [a](a.md#yes)\n\n# Yes\n"),
+    "self": Case(
+        "link-ambiguous",
+        {"overview.md": page(body="[[overview]]\n"), "x/overview.md": page()},
+        {"overview.md": page(body="[[overview]]\n")},
+    ),
+    "markdown link": body("markdown-links", "[b](b.md)\n", "`[b](b.md)` [web](https://x.org/b.md)\n"),
+    "dead markdown link": body(
+        "broken-markdown-link", "[b](../b.md)\n", "[b](b.md) [o](../overview.md) [o](/overview.md)\n"
+    ),
+    "wikilink of the documentation": Case(
+        "broken-wikilink", {"concepts/README.md": page(body="[[none]]\n")}, {"README.md": page(body="[[none]]\n")}
+    ),
+    "markdown link of the documentation": Case("broken-markdown-link", {"README.md": "[x](x.md)\n"}, {}),
+    "link out of the pack": body("broken-markdown-link", "[b](../../b.md)\n", "[b](b.md)\n"),
+    "canonical verbatim": front(
+        "broken-canonical-verbatim", "canonical_verbatim: no.md\n", "canonical_verbatim: b.md\n"
+    ),
+    "index": Case("missing-index", {"concepts/_index.md": None}, {}),
+    "path in related": front("path-in-related", "related: [concepts/b.md]\n", "related: [b.md]\n"),
+    "one way": Case("unidirectional-related", {B: page()}, {}),
+    "orphan": Case(
+        "orphaned",
+        {"concepts/c.md": page()},
+        {"concepts/c.md": page(body="[[a]]\n"), A: page(body="[[b]] [[c|C]]\n"), B: page()},
+    ),
+    "verbatim alone": Case("verbatim-no-summary", VERBATIM, {**VERBATIM, **SUMMARY}),
+    "verbatim to summary": Case(
+        "missing-vbt-to-sum", {"manifest.yaml": M3, **VERBATIM, **SUMMARY}, {"manifest.yaml": M3, **LINKED}
+    ),
+    "verbatim of 4.1": Case(
+        "missing-vbt-to-sum", {"manifest.yaml": M3, **VERBATIM, **SUMMARY}, {**VERBATIM, **SUMMARY}
+    ),
+    "summary to verbatim": Case(
+        "missing-sum-to-vbt",
+        {"manifest.yaml": M3, **LINKED, "summaries/sum-a.md": page()},
+        {"manifest.yaml": M3, **LINKED},
+    ),
+    "characters": Case("file-too-large", {A: page(body=LONG)}, {A: page("retrieval: {strategy: atomic}\n", LONG)}),
+    "hub": body("W-HUB-01", HUB, DEEP),
+    "hub of rows": Case("W-HUB-01", {A: page(body=TABLE)}, {A: page("concept_scope: reference\n", TABLE)}),
+    "hub in code": body("W-HUB-01", HUB, "```\n" + HUB + "```\n"),
+    "aggregate folder": Case("W-RETR-01", {"sources/x.md": page()}, {"sources/_coverage.md": page()}),
+    "aggregate type": Case(
+        "W-RETR-01",
+        {"x.md": page(head="type: summary\n")},
+        {"x.md": page(head="type: summary\n"), "manifest.yaml": M41 + "retrieval_model: full-context\n"},
+    ),
+    "superseded": front("W-V40-01", "supersedes: [concepts/b.md]\n", "supersedes: [concepts/old.md]\n"),
+    "superseded name": front("W-V40-01", "supersedes: b.md\n", "supersedes: a.md\n", M40),
+    "superseded of 3": Case(
+        "W-V40-01", {A: page("supersedes: [b.md]\n")}, {"manifest.yaml": M3, A: page("supersedes: [b.md]\n")}
+    ),
+    "parent": front("W-V40-02", "parent_concept: no\n", "parent_concept: b\n", M40),
+    "parent's scope": Case(
+        "W-V40-03",
+        {"manifest.yaml": M40, A: page("parent_concept: b\n")},
+        {"manifest.yaml": M40, A: page("parent_concept: b\n"), B: page("concept_scope: composite\n")},
+    ),
+    "tokens of 4.0": Case(
+        "W-V40-04", {"manifest.yaml": M40, A: page(body=LONG)}, {"manifest.yaml": M40, A: page(body=LONG[:5000])}
+    ),
+    "tokens of 4.1": Case("W-V41-01", {A: page(body=LONG[:5000])}, {A: page(body=LONG[:3000])}),
+    "tokens of a workflow": Case(
+        "W-V41-01", {A: page(body=LONG[:5000])}, {A: page(body=LONG[:5000], head=HEAD.replace("concept", "workflow"))}
+    ),
+    "composite scope": front("W-V41-02", "concept_scope: composite\n", "concept_scope: single\n"),
+    "parent of 4.1": Case(
+        "W-V41-02", {A: page("parent_concept: b\n")}, {"manifest.yaml": M40, A: page("parent_concept: b\n")}
+    ),
+    "key propositions": body("W-V41-03", "## Key Propositions\n\nx\n", "```\n## Key Propositions\n```\n"),
+    "requires": front("W-V41-04", "requires: [no]\n", "requires: [demo/b, b.md, concepts/b]\n"),
+    "requires of 3": Case(
+        "link-unresolved",
+        {"manifest.yaml": M3, A: page("requires: [no]\n")},
+        {"manifest.yaml": M3, A: page("requires: [b]\n")},
+    ),
+    "requires is ambiguous": Case(
+        "requires-ambiguous",
+        {"x/c.md": page(), "y/c.md": page(), A: page("requires: [c]\n")},
+        {"x/c.md": page(), "y/c.md": page(), A: page("requires: [y/c]\n")},
+    ),
+    "cycle of one": front("W-V41-05", "requires: [a]\n", "requires: [b]\n"),
+    "cycle of two": Case(
+        "W-V41-05", {A: page("requires: [b]\n"), B: page("requires: [a]\n")}, {A: page("requires: [b]\n")}
+    ),
+    "cycle of three": Case(
+        "W-V41-05",
+        {A: page("requires: [b]\n"), B: page("requires: [c]\n"), "x/c.md": page("requires: [a]\n")},
+        {A: page("requires: [b, c]\n"), B: page("requires: [c]\n"), "x/c.md": page()},
+    ),
+    "verified_at": Case("W-PROV-01", {A: page()}, {"x.md": page(), "concepts/s.md": page(head="type: source\n")}),
+    "verified_at is no date": Case(
+        "W-PROV-01", {A: page("verified_at: soon\n")}, {A: page("verified_at: 2026-05-01T10:00:00Z\n")}
+    ),
+    "hash": Case("W-PROV-02", {A: page(hashed("x"))}, {A: page(hashed("Text.\n"))}),
+    "bare hash": Case("W-PROV-02", {A: page(hashed("x", ""))}, {A: page(hashed("\n\nText.\n", ""), "\n\nText.\n")}),
+    "hash before the second block": Case(
+        "W-PROV-02", {A: page(hashed("x"), SECOND)}, {A: page(hashed(SECOND), SECOND)}
+    ),
+    "age": Case(
+        "W-PROV-03",
+        {A: page("verified_at: 2026-05-01\nrefresh: P30D\n")},
+        {A: page("verified_at: 2026-05-02\nrefresh: P30D\n")},
+    ),
+    "age by the manifest": Case(
+        "W-PROV-03",
+        {"manifest.yaml": M41 + "freshness: {refresh_cycle: P2W}\n"},
+        {"manifest.yaml": M41 + "freshness: {refresh_cycle: P2M}\n"},
+    ),
+    "own cycle first": Case(
+        "W-PROV-03",
+        {"manifest.yaml": M41 + "freshness: {refresh_cycle: P1W}\n"},
+        {
+            "manifest.yaml": M41 + "freshness: {refresh_cycle: P1W}\n",
+            A: page("verified_at: 2026-05-01\nrefresh: P1Y\n"),
+            B: page("verified_at: 2026-05-31\n"),
+        },
+    ),
+    "id": Case("W-PROV-04", {A: page()}, {}),
+    "valid before": front(
+        "W-PROV-05",
+        "verified_at: 2026-01-01\nvalid_from: 2026-01-02\n",
+        "verified_at: 2026-01-02\nvalid_from: 2026-01-02\n",
+    ),
+    "id format": front("id-format", "id: Just words\n", "id: other-pack/process/a_b-1.0\n"),
+    "id with ending": front("id-format", "id: demo/a.md\n", "id: demo/a\n"),
+    "duplicate id": front("id-duplicate", "id: demo/b\n", "id: demo/a\n"),
+    "date": front("date-invalid", "recorded_at: 01.02.2026\n", "recorded_at: 2026-02-01\n"),
+    "duration": front("duration-invalid", "volatile: {refresh: PT}\n", "volatile: {refresh: PT12H}\n"),
+    "refresh": front("duration-invalid", "refresh: P\n", "refresh: P1Y2M3W4D\n"),
+    "confidence": front("value-unknown", "confidence: sure\n", "confidence: inferred\n"),
+    "sensitivity": front("value-unknown", "sensitivity: secret\n", "sensitivity: family\n"),
+    "legacy strategy": front("value-unknown", "retrieval: {strategy: whole}\n", "retrieval: {strategy: atomic}\n"),
+    "ek score": front("value-format", "ek_score: 1.5\n", "ek_score: 0.5\n"),
+    "volatile": front("value-kind", "volatile: soon\n", "volatile: {source: s}\n"),
+    "activation": Case(
+        "activation-type",
+        {A: page("activation: {tools: [x]}\n")},
+        {"x.md": page("activation: {}\n", head="type: workflow\n")},
+    ),
+    "sidecar named": front("sidecar-missing", "chunks_sidecar: no.yaml\n", ""),
+    "sidecar alone": Case("sidecar-missing", {"concepts/z.chunks.yaml": CHUNKS}, {"concepts/a.chunks.yaml": CHUNKS}),
+    "overlap": sidecar("sidecar-invalid", CHUNKS.replace("[8, 8]", "[8, 10]"), CHUNKS),
+    "gap": sidecar("sidecar-invalid", "chunks: [{line_range: [8, 9]}]\n", CHUNKS.replace("[8, 8]", "[8, 9]")),
+    "gap at the start": sidecar("sidecar-invalid", "chunks: [{line_range: [10, 10]}]\n", CHUNKS),
+    "in the frontmatter": sidecar("sidecar-invalid", CHUNKS.replace("[8, 8]", "[1, 8]"), CHUNKS),
+    "chunk twice": sidecar("sidecar-invalid", CHUNKS.replace("y", "x"), CHUNKS),
+    "no chunks": sidecar("sidecar-invalid", "schema_version: 1\n", CHUNKS),
+    "sidecar yaml": sidecar("yaml-invalid", "chunks: [\n", CHUNKS),
+    "stale sidecar": sidecar("sidecar-stale", hashed("x") + CHUNKS, hashed("One.\n\nTwo.\n") + CHUNKS),
+    "expired": front(
+        "volatile-expired", "volatile: {expires_at: 2026-05-31}\n", "volatile: {expires_at: 2026-06-01}\n"
+    ),
+    "expired by refresh": front(
+        "volatile-expired",
+        "volatile: {fetched_at: 2026-05-01, refresh: P30D}\n",
+        "volatile: {fetched_at: 2026-05-02, refresh: P30D}\n",
+    ),
+    "frontmatter yaml": front("yaml-invalid", "x: [\n", ""),
+    "bom": Case("bom", {A: "\ufeff" + page()}, {}),
+    "crlf": Case("crlf", {A: page().replace("\n", "\r\n")}, {}),
+}
+
+
+def written(root: Path, files: Mapping[str, str | None]) -> Path:
+    for path, content in {**BASE, **files}.items():
+        if content is not None:
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_bytes(content.encode())
+    return root
+
+
+def findings(root: Path, files: Mapping[str, str | None], options: Options | None = None) -> list[Finding]:
+    return lint(read_subject(written(root, files)), options or Options(TODAY, provenance=True))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_check_finds_what_is_wrong_and_nothing_in_its_twin(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    assert case.code in {finding.code for finding in findings(tmp_path / "wrong", case.wrong)}
+    assert case.code not in {finding.code for finding in findings(tmp_path / "right", case.right)}
+
+
+def test_every_code_of_lint_has_a_case() -> None:
+    assert LINT_CODES.keys() - {case.code for case in CASES.values()} == {"age-unchecked"}
+
+
+def test_the_base_pack_has_no_finding(tmp_path: Path) -> None:
+    assert findings(tmp_path, {}) == []
+
+
+def test_lint_is_never_milder_than_a_strict_build(tmp_path: Path) -> None:
+    raw = {A: page("id: [x]\nid: y\n"), B: "---\nunclosed: 1\n", "c.md": "plain\n", "overview.md": None}
+    root = written(tmp_path, raw)
+    built = {(finding.path, finding.severity) for finding in read(root).findings}
+    assert built <= {(finding.path, finding.severity) for finding in lint(read_subject(root))}
+
+
+def test_the_codes_of_lint_and_of_the_build_are_apart() -> None:
+    from octavo_build.findings import CODES
+
+    assert CODES.keys() & LINT_CODES.keys() == set()
+    assert all(severity in ("error", "warning", "note") and advice for severity, advice in ALL_CODES.values())
+
+
+def test_findings_have_the_line_of_their_key_or_link(tmp_path: Path) -> None:
+    files = {A: page("related: [b.md]\nrecorded_at: x\n", "# T\n\n- [[no]]\n"), "manifest.yaml": M41 + "created: x\n"}
+    found = {finding.code + finding.path[:1]: finding.line for finding in findings(tmp_path, files)}
+    assert (found["date-invalidc"], found["broken-wikilinkc"], found["date-invalidm"]) == (7, 11, 8)
+
+
+def test_a_cycle_is_told_once_with_its_way(tmp_path: Path) -> None:
+    files = {A: page("requires: [b]\n"), B: page("requires: [c]\n"), "x/c.md": page("requires: [a]\n")}
+    found = [finding for finding in findings(tmp_path, files) if finding.code == "W-V41-05"]
+    assert [(f.path, f.message) for f in found] == [(A, f"requires: {A} -> {B} -> x/c.md -> {A}")]
+
+
+def test_a_long_chain_of_requires_needs_no_recursion() -> None:
+    edges = {str(n): [str(n + 1)] for n in range(20_000)} | {"20000": ["0"]}
+    assert [len(group) for group in strong_components(edges)] == [20_001]
+    del edges["20000"]
+    assert sum(1 for _ in strong_components(edges)) == 20_001
+
+
+def test_without_a_day_ages_are_not_checked_and_that_is_told(tmp_path: Path) -> None:
+    aged = {A: page("verified_at: 2020-01-01\nrefresh: P1D\nvolatile: {expires_at: 2020-01-02}\n")}
+    timeless = findings(tmp_path / "a", aged, Options(provenance=True))
+    assert {"age-unchecked"} == {f.code for f in timeless} & {"age-unchecked", "W-PROV-03", "volatile-expired"}
+    assert "age-unchecked" not in {f.code for f in findings(tmp_path / "b", aged)}
+    assert findings(tmp_path / "c", {}, Options(provenance=True)) == []
+
+
+def test_provenance_is_checked_when_asked_for(tmp_path: Path) -> None:
+    bare = {A: page("related: [b.md]\n")}
+    assert {f.code for f in findings(tmp_path, bare, Options())} == {"id-missing"}
+    assert {f.code for f in findings(tmp_path, bare)} == {"W-PROV-01", "W-PROV-04"}
+    assert {f.code for f in findings(tmp_path, bare, Options(only=frozenset({"W-PROV-01"})))} == {"W-PROV-01"}
+
+
+def test_codes_are_chosen_and_left_out(tmp_path: Path) -> None:
+    files = {A: page("id: X\nrefresh: x\n")}
+    codes = {f.code for f in findings(tmp_path, files, Options())}
+    assert {"id-format", "duration-invalid"} < codes
+    assert {f.code for f in findings(tmp_path, files, Options(only=frozenset({"id-format"})))} == {"id-format"}
+    assert {f.code for f in findings(tmp_path, files, Options(without=frozenset({"id-format"})))} == codes - {
+        "id-format"
+    }
+    with pytest.raises(ConfigError, match="'nonsense' is no code"):
+        Options(only=frozenset({"nonsense"}))
+
+
+def test_a_docs_folder_is_checked_for_its_links_only(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("[[x]] [b](b.md) [c](c.md)\n\n---\nid: x\n")
+    (tmp_path / "b.md").write_text("---\nrelated: [none]\n---\nb\n")
+    assert {(f.path, f.code) for f in lint(read_subject(tmp_path))} == {("a.md", "broken-markdown-link")}
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        *("[[" * 50_000, "](" * 50_000, "`" * 30_000 + "[[x", "[" * 100_000, "](a" * 30_000, "[[a#" * 30_000),
+        "[[a]]" * 20_000,
+        "".join(f"\n# H{n}\n\n[[#X{n}]]\n" for n in range(5_000)),
+    ],
+    ids=["wikilinks", "links", "ticks", "brackets", "targets", "anchors", "itself", "headings"],
+)
+def test_hostile_text_is_read_in_linear_time(hostile: str, tmp_path: Path) -> None:
+    findings(tmp_path, {A: page(body=hostile)})  # quadratic work here would take minutes
+
+
+def test_hostile_frontmatter_is_read_in_linear_time(tmp_path: Path) -> None:
+    names = ", ".join(f"x{n}/b" for n in range(9_000))
+    both = page(f"related: [{names}]\nrequires: [{names}]\n")
+    findings(tmp_path, {A: both, B: both, "manifest.yaml": M41 + f"packs: [{names}]\n"})
+
+
+def test_a_child_outside_the_composite_is_checked_under_its_folders_name(tmp_path: Path) -> None:
+    root = written(tmp_path / "whole", {"manifest.yaml": M41.replace("product", "composite") + "packs: [../part]\n"})
+    written(tmp_path / "part", {A: page("refresh: x\n"), "manifest.yaml": M41 + "created: x\n"})
+    found = {(f.path, f.code) for f in lint(read_subject(root))}
+    assert {("part/concepts/a.md", "duration-invalid"), ("part/manifest.yaml", "date-invalid")} <= found
+
+
+# What upstream's validator finds was counted apart from lint, by the rules of its source: every warning of the first
+# column, and no other. With --aks it tells 76, 82 and 50, so 41, 39 and 22 of those are W-AKS, which lint leaves out:
+# they judge an export that Octavo does not make. The second column is what lint finds beyond:
+# * [[overview.md]] in HA that three files may be, a tier path in two tiers, tier paths that nothing in the pack has;
+# * Markdown links with an anchor, which upstream's pattern passes by;
+# * the composite's own root files (no id), which upstream never reads.
+REAL = {
+    "blender-3d": (
+        {"W-V41-01": 21, "orphaned": 6, "unidirectional-related": 4, "file-too-large": 4},
+        {"context-path": 1},
+    ),
+    "home-assistant": (
+        {"file-too-large": 21, "W-V41-01": 12, "orphaned": 8, "missing-fm-field": 2},
+        {"link-ambiguous": 5, "markdown-links": 2, "context-duplicate": 1, "context-path": 2, "id-missing": 1},
+    ),
+    "solar-diy": (
+        {"orphaned": 15, "file-too-large": 10, "W-V41-01": 3},
+        {"id-missing": 1, "context-path": 1},
+    ),
+}
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("slug", REAL)
+def test_the_real_packs_have_no_error_and_upstreams_warnings(slug: str, shared: Path) -> None:
+    upstream, own = REAL[slug]
+    found = lint(read_subject(shared / "packs" / slug))
+    assert Counter(finding.code for finding in found) == {**upstream, **own}
+    assert not [finding for finding in found if finding.severity == "error"]
