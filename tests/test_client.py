@@ -42,7 +42,7 @@ def test_a_client_searches_reads_what_it_found_and_lists(
         async with connected(transport, mode, server, built) as client:
             pack = {} if transport == "http-pack" else {"pack": "tiny"}
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-            assert set(tools) == {"ep_search", "ep_read", "ep_list_topics"}
+            assert set(tools) == {"ep_search", "ep_read", "ep_list_topics", "ep_graph_traverse"}
 
             async def call(name: str, **arguments: Any) -> dict[str, Any]:
                 answer = await client.call_tool(name, {**pack, **arguments})
@@ -60,6 +60,10 @@ def test_a_client_searches_reads_what_it_found_and_lists(
                     assert hit["text"] in read["content"]
                 resource = (await client.read_resource(hit["uri"])).contents[0]
                 assert (resource.mime_type, resource.text) == ("text/markdown", read["content"])
+            graph = await call("ep_graph_traverse", id=found["results"][0]["id"], depth=3)
+            assert len(graph["nodes"]) == 3
+            for node in graph["nodes"]:
+                assert (await call("ep_read", id=node["uri"]))["id"] == node["id"]
             topics = await call("ep_list_topics")
             assert [topic["path"] for topic in topics["topics"]["workflow"]] == ["workflows/descale.md"]
             listed = [str(resource.uri) for resource in (await client.list_resources()).resources]
@@ -90,6 +94,27 @@ def test_http_search_answers_what_mcp_answers(server: Serving, built: Path) -> N
             return answer.structured_content
 
     assert get(f"{server.address}/search?q=hard+water&pack=tiny&n=3") == (200, anyio.run(by_mcp))
+
+
+def test_http_graph_answers_what_mcp_answers(server: Serving, built: Path) -> None:
+    async def by_mcp() -> dict[str, Any]:
+        async with connected("http", "2026-07-28", server, built) as client:
+            asked = {"path": "workflows/descale.md", "pack": "tiny", "depth": 2, "kinds": ["requires", "related"]}
+            return (await client.call_tool("ep_graph_traverse", asked)).structured_content
+
+    query = "path=workflows/descale.md&pack=tiny&depth=2&kinds=requires,related"
+    status, result = get(f"{server.address}/graph?{query}")
+    assert (status, result) == (200, anyio.run(by_mcp))
+    assert [node["depth"] for node in result["nodes"]] == [0, 1, 2]
+    status, problem = get(f"{server.address}/graph?path=none.md&pack=tiny")
+    assert (status, problem["field"]) == (404, "path")
+    status, problem = get(f"{server.address}/graph?id=tiny&pack=tiny&hops=2")
+    assert (status, problem["field"]) == (422, "hops")
+
+
+def test_http_search_takes_the_graph_flag(server: Serving) -> None:
+    for flag, expected in (("1", 200), ("true", 200), ("0", 200), ("maybe", 422)):
+        assert get(f"{server.address}/search?q=water&pack=tiny&graph={flag}")[0] == expected
 
 
 def test_a_hit_tells_where_it_stands_to_the_byte(server: Serving, built: Path) -> None:

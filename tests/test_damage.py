@@ -23,6 +23,7 @@ FILES = [
     "report.json",
     "documents.parquet",
     "passages.parquet",
+    "sections.parquet",
     "edges.parquet",
     "nodes.parquet",
     "resources.parquet",

@@ -54,7 +54,7 @@ def check(answers: Mapping[int, dict[str, Any]]) -> None:
     assert sorted(answers) == list(range(len(EVERYTHING)))
     results = [answers[number]["result"] for number in sorted(answers)]
     assert not [result for result in results if result.get("isError")]
-    assert len(results[1]["tools"]) == 3
+    assert len(results[1]["tools"]) == 4
     assert results[2]["structuredContent"]["results"][0]["source_file"] == "concepts/water.md"
     assert "Hard water leaves limescale" in results[4]["structuredContent"]["content"]
     assert len(results[6]["resources"]) > 8

@@ -54,8 +54,13 @@ CODES: dict[str, tuple[str, str]] = {
         "warning",
         "write decay and as_of as YAML in the comment; the text above it does not expire by it",
     ),
+    "requires-ambiguous": ("error", "write the path or the id; several documents have that name, and none is required"),
+    "links-ignored": ("warning", "split the paragraph; its links are not read"),
     "link-unresolved": ("warning", "mend the reference; no document of the pack has that name"),
     "link-ambiguous": ("warning", "write the path or the id; several documents have that name"),
+    "hint-unresolved": ("note", "name one document in the context comment, or leave the hint out; it is not used"),
+    "graph-stale": ("warning", "export _graph.yaml anew or remove it; the graph is made from the documents"),
+    "ontology-invalid": ("warning", "mend the entry of ontology.yaml; it is left out"),
 }
 """What a build finds; what only lint finds is `LINT_CODES`."""
 

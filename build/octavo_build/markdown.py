@@ -207,14 +207,17 @@ def _block(
     return Block(_KINDS[token.type], bounds[first], bounds[last], level, text, children)
 
 
-@cache
-def _parser() -> MarkdownIt:
+def block_parser() -> MarkdownIt:
+    """A parser of block structure alone; what is inline syntax stays text, nesting is bounded."""
     parser = MarkdownIt("commonmark", {"inline_definitions": True, "maxNesting": 2 * MAX_NESTING}).enable("table")
     parser.core.ruler.disable("inline")
     interrupts = ["paragraph", "reference", "blockquote"]
     parser.block.ruler.at("list", _bounded(list_block), {"alt": interrupts})
     parser.block.ruler.at("blockquote", _bounded(blockquote), {"alt": [*interrupts, "list"]})
     return parser
+
+
+_parser = cache(block_parser)
 
 
 def _bounded(rule: RuleFuncBlockType) -> RuleFuncBlockType:

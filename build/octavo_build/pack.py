@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from octavo_artifact.schema import Document
@@ -27,3 +28,5 @@ class Pack:
     documents: tuple[Document, ...]
     """Sorted by path."""
     findings: tuple[Finding, ...]
+    extras: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    """Path to bytes of files that say something of the documents: `_graph.yaml`, `ontology.yaml`."""

@@ -46,6 +46,7 @@ from octavo_build.encode import encode_windows
 from octavo_build.findings import Finding, count_by_severity
 from octavo_build.graph import build_graph
 from octavo_build.lexical import LexicalRow, write_lexical
+from octavo_build.markdown import decode
 from octavo_build.pack import Pack
 from octavo_build.passages import PassageLimits, PassageText
 from octavo_build.progress import Progress
@@ -58,6 +59,9 @@ from octavo_build.workers import Workers
 
 # Libraries whose version may change an artifact's bytes.
 LIBRARIES = ("markdown-it-py", "numpy", "onnxruntime", "pyarrow", "pylance", "pyyaml", "regex", "tantivy", "tokenizers")
+
+_BESIDE_IDENTITY = frozenset({"documents", "findings", "extras"})
+"""Fields of a pack that are no part of its identity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,11 @@ class Work:
     def pack(self) -> Path:
         """The pack's identity and the findings of its adapter."""
         return self.root / "pack.json"
+
+    @property
+    def extras(self) -> Path:
+        """Path to text of the files that the graph is made of besides the documents."""
+        return self.root / "extras.json"
 
     @property
     def texts(self) -> Path:
@@ -117,8 +126,9 @@ def source(root: Path, work: Work) -> None:
     pack = read_source(root)
     work.parts.mkdir(parents=True, exist_ok=True)
     write_table(work.parts / DOCUMENTS.file, Document, pack.documents)
-    identity = {name: value for name, value in _pack_fields(pack).items() if name != "documents"}
+    identity = {name: value for name, value in _pack_fields(pack).items() if name not in _BESIDE_IDENTITY}
     _write_json(work.pack, {**identity, "findings": [asdict(finding) for finding in pack.findings]})
+    _write_json(work.extras, {path: decode(raw) for path, raw in pack.extras.items()})
 
 
 def passages(work: Work, encoder: Path, cache: ContentCache, compiler: str) -> None:
@@ -204,7 +214,9 @@ def is_intact(folder: Path, written: Path) -> bool:
 
 def graph(work: Work) -> None:
     """Write nodes and edges."""
-    built = build_graph(read_table(work.parts / DOCUMENTS.file, Document))
+    extras: dict[str, str] = json.loads(work.extras.read_bytes())
+    documents = read_table(work.parts / DOCUMENTS.file, Document)
+    built = build_graph(documents, {path: text.encode() for path, text in extras.items()})
     write_table(work.parts / NODES.file, Node, built.nodes)
     write_table(work.parts / EDGES.file, Edge, built.edges)
     _write_json(work.graph_findings, [asdict(finding) for finding in built.findings])
@@ -255,7 +267,7 @@ def _manifest(work: Work, pack: Pack, encoder: Path) -> Manifest:
     columns = json.loads(work.columns.read_bytes())["columns"]
     return Manifest(
         digest="",
-        pack={name: value for name, value in _pack_fields(pack).items() if name not in ("documents", "findings")},
+        pack={name: value for name, value in _pack_fields(pack).items() if name not in _BESIDE_IDENTITY},
         encoder=read_encoder(encoder, encoder.name),
         parameters={
             "lexical": {"analyzer": ANALYZER, "field": FIELD},
@@ -269,6 +281,8 @@ def _manifest(work: Work, pack: Pack, encoder: Path) -> Manifest:
                 for table in TABLES
             },
             "windows": pq.read_metadata(work.windows).num_rows,
+            # so that a server need not open the edges to learn that there is nothing to follow
+            "requires": pq.read_table(work.parts / EDGES.file, columns=["kind"])["kind"].to_pylist().count("requires"),
         },
         columns={name: Column(**column) for name, column in columns.items()},
         tables=tables,

@@ -119,7 +119,7 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Conte
         "source",
         partial(stages.source, root, work),
         [root / path for path in files if (root / path).is_file() and os.access(root / path, os.R_OK)],
-        [documents, work.pack],
+        [documents, work.pack, work.extras],
         root=str(root.resolve()),
         format=detect(root),
         files=[ascii(path) for path in files],  # a name need not be UTF-8
@@ -148,7 +148,7 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Conte
     yield task(
         "graph",
         partial(stages.graph, work),
-        [documents],
+        [documents, work.extras],
         [parts / NODES.file, parts / EDGES.file, work.graph_findings],
     )
     yield task("resources", partial(stages.resources, work), [documents, work.pack], [parts / RESOURCES.file])

@@ -109,7 +109,15 @@ EDGES = Table(
 
 NODES = Table(
     file="nodes.parquet",
-    columns={"id": "string", "title": "string", "type": "string?", "file": "string?"},
+    columns={
+        "id": "string",
+        "title": "string",
+        "type": "string?",
+        "file": "string?",
+        "kind": "string",
+        "aliases": "string[]",
+        "status": "string?",
+    },
     key=("id",),
 )
 

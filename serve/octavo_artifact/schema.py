@@ -117,7 +117,7 @@ class Edge:
     source: str
     target: str
     kind: str
-    """`requires`, `related`, `link`, `wikilink`, ..."""
+    """`requires`, `related`, `wikilink`, `link`, `context`, `entity_mention`, or what the pack's ontology names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +128,13 @@ class Node:
     title: str
     type: str | None
     file: str | None
+    """Path of the document."""
+    kind: str = "document"
+    """`document`, or the kind of thing that the pack's ontology calls it."""
+    aliases: tuple[str, ...] = ()
+    """Other names of it."""
+    status: str | None = None
+    """As the author wrote it."""
 
 
 @dataclass(frozen=True, slots=True)

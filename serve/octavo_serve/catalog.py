@@ -20,10 +20,11 @@ from octavo_artifact.manifest import (
 from octavo_artifact.schema import Resource
 from octavo_serve import reading
 from octavo_serve.encoder import Encoder
+from octavo_serve.graph import Relations, traverse
 from octavo_serve.lexical import LexicalIndex
 from octavo_serve.prompts import Prompt, list_prompts
-from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest
-from octavo_serve.results import ReadResult, SearchResult, TopicsResult
+from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
+from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
 from octavo_serve.search import Index, search
 from octavo_serve.tables import Tables
 from octavo_serve.vectors import VectorIndex
@@ -42,6 +43,7 @@ class OpenPack:
         self.slug = manifest.slug
         self.digest = manifest.digest
         self._tables = Tables(artifact)
+        self._relations = Relations(artifact, manifest.counts)
         lexical = LexicalIndex(artifact / LEXICAL, f"{manifest.slug}/{manifest.digest[:12]}/{LEXICAL}")
         self._index = Index(
             slug=manifest.slug,
@@ -50,6 +52,7 @@ class OpenPack:
             vectors=VectorIndex(artifact, manifest, lexical.documents),
             encoder=encoder,
             tables=self._tables,
+            relations=self._relations,
         )
 
     def search(self, request: SearchRequest) -> SearchResult:
@@ -59,6 +62,10 @@ class OpenPack:
     def read(self, request: ReadRequest) -> ReadResult:
         """Read a document; see `reading.read`."""
         return reading.read(self.manifest, self._tables, request, self._day())
+
+    def traverse(self, request: TraverseRequest) -> TraverseResult:
+        """Follow the edges from a node; see `graph.traverse`."""
+        return traverse(self.manifest, self._tables, self._relations, request)
 
     def topics(self, request: TopicsRequest) -> TopicsResult:
         """List the documents by type."""

@@ -118,6 +118,7 @@ def _search_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--type", help="only documents of this type")
     parser.add_argument("--reconstruct", action="store_true", help="with --json: each passage's exact source too")
     parser.add_argument("--tag", action="append", default=[], help="only documents with this tag; may be repeated")
+    parser.add_argument("--graph", action="store_true", help="give two places to documents linked with the best ones")
     _today(parser)
     _json(parser)
 
@@ -139,6 +140,7 @@ def _search(arguments: Namespace) -> int:
         "max_results": arguments.n,
         "type": arguments.type,
         "tags": arguments.tag,
+        "graph": arguments.graph,
         "reconstruct": arguments.reconstruct,
     }
     request = parse_request(SearchRequest, values, strict=True)

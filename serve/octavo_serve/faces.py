@@ -15,8 +15,8 @@ from octavo_artifact.errors import OctavoError
 from octavo_artifact.manifest import Manifest
 from octavo_artifact.schema import Resource
 from octavo_serve.prompts import Prompt
-from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest
-from octavo_serve.results import ReadResult, SearchResult, TopicsResult
+from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
+from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
 
 RETRY_AFTER = 1
 """Seconds after which a client that was turned away may ask again."""
@@ -39,6 +39,7 @@ class Pack(Protocol):
     def manifest(self) -> Manifest: ...  # noqa: D102
     def search(self, request: SearchRequest) -> SearchResult: ...  # noqa: D102
     def read(self, request: ReadRequest) -> ReadResult: ...  # noqa: D102
+    def traverse(self, request: TraverseRequest) -> TraverseResult: ...  # noqa: D102
     def topics(self, request: TopicsRequest) -> TopicsResult: ...  # noqa: D102
     def resources(self) -> Sequence[Resource]:
         """All resources, sorted by URI, without their bytes."""

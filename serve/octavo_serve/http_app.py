@@ -1,11 +1,11 @@
-"""The HTTP face: `GET /search`, `GET /healthz`, an index at `/`, and MCP behind the same guard.
+"""The HTTP face: `GET /search`, `GET /graph`, `GET /healthz`, an index at `/`, and MCP behind the same guard.
 
 Importing this module and answering a search must not import the MCP SDK; `mcp_host` says how that is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,20 +25,22 @@ from octavo_serve.edge import HEALTH, Edge
 from octavo_serve.faces import Library, Workers, compact_json
 from octavo_serve.mcp_host import McpHost
 from octavo_serve.problems import on_exception, on_http_exception, on_octavo_error
-from octavo_serve.requests import SearchRequest, parse_request
+from octavo_serve.requests import RequestT, SearchRequest, TraverseRequest, parse_request
 from octavo_serve.settings import ServerSettings
 
 DIGEST_HEADER = "octavo-digest"
 
-_PARAMETERS = {
+_SEARCH = {
     "q": "query",
     "pack": "pack",
     "n": "max_results",
     "type": "type",
     "tags": "tags",
+    "graph": "graph",
     "reconstruct": "reconstruct",
 }
-_SPELLING = {field: parameter for parameter, field in _PARAMETERS.items()}
+_GRAPH = {name: name for name in ("id", "path", "pack", "depth", "kinds", "direction", "max_nodes")}
+_LISTS = frozenset({"tags", "kinds"})
 
 
 def create_app(library: Library, settings: ServerSettings) -> ASGIApp:
@@ -61,6 +63,7 @@ def create_app(library: Library, settings: ServerSettings) -> ASGIApp:
         routes=[
             Route("/", routes.index),
             Route("/search", routes.search),
+            Route("/graph", routes.graph),
             Route(HEALTH, routes.health),
             Route("/mcp", mcp),
             Route("/packs/{slug}/mcp", mcp),
@@ -85,7 +88,8 @@ class _Routes:
 
     async def index(self, request: Request) -> Response:
         endpoints = {
-            "/search": "passages for a query: q (required), pack, n, type, tags, reconstruct",
+            "/search": "passages for a query: q (required), pack, n, type, tags, graph, reconstruct",
+            "/graph": "what a node is joined to: id or path, pack, depth, kinds, direction, max_nodes",
             HEALTH: "the packs that are served, and those that were refused",
             "/mcp": "MCP over all packs (POST)",
             **{f"/packs/{slug}/mcp": f"MCP over the pack {slug} (POST)" for slug in self._library.packs},
@@ -103,6 +107,11 @@ class _Routes:
             media_type="application/json",
             background=then,
         )
+
+    async def graph(self, request: Request) -> Response:
+        asked = traverse_request(request.query_params)
+        result = await self._workers.run(self._library.choose(asked.pack).traverse, asked)
+        return Response(compact_json(result), headers={DIGEST_HEADER: result["digest"]}, media_type="application/json")
 
     async def health(self, request: Request) -> Response:
         packs = {
@@ -125,20 +134,30 @@ def search_request(parameters: QueryParams) -> SearchRequest:
 
     `tags` may be repeated and may hold several, separated by commas. An empty parameter is an absent one, but for `q`.
     """
+    return _asked(SearchRequest, _SEARCH, parameters)
+
+
+def traverse_request(parameters: QueryParams) -> TraverseRequest:
+    """The walk that a query string asks for; as `search_request`, with `kinds` the list."""
+    return _asked(TraverseRequest, _GRAPH, parameters)
+
+
+def _asked(model: type[RequestT], fields: Mapping[str, str], parameters: QueryParams) -> RequestT:
     values: dict[str, Any] = {}
     for name, value in parameters.multi_items():
-        field = _PARAMETERS.get(name)
+        field = fields.get(name)
         if field is None:
-            raise RequestError(name[:100], f"unknown; known are {', '.join(_PARAMETERS)}")
-        if field == "tags":
-            tags = (tag.strip() for tag in value.split(","))
-            values.setdefault(field, []).extend(tag for tag in tags if tag)
+            raise RequestError(name[:100], f"unknown; known are {', '.join(fields)}")
+        if field in _LISTS:
+            items = (item.strip() for item in value.split(","))
+            values.setdefault(field, []).extend(item for item in items if item)
         elif field in values:
             raise RequestError(name, "given more than once")
         elif value or field == "query":
             values[field] = value
     try:
-        return parse_request(SearchRequest, values, strict=False)
+        return parse_request(model, values, strict=False)
     except RequestError as error:
         field, _, wrong = str(error).partition(": ")
-        raise RequestError(_SPELLING.get(field, field), wrong) from error
+        spelling = next((name for name, known in fields.items() if known == field), field)
+        raise RequestError(spelling, wrong) from error

@@ -1,4 +1,4 @@
-"""The MCP face: three tools and the packs' resources, stateless, for clients of 2025 and of 2026.
+"""The MCP face: four tools and the packs' resources, stateless, for clients of 2025 and of 2026.
 
 Importing this module costs the SDK's 0.6 s of CPU, so nothing imports it before it is needed.
 """
@@ -30,8 +30,8 @@ from octavo_artifact.schema import Resource
 from octavo_serve.faces import Library, Pack, UnavailableError, Workers, compact_json, message
 from octavo_serve.introduction import introduce
 from octavo_serve.prompts import Prompt
-from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, parse_request
-from octavo_serve.results import ReadResult, SearchResult, TopicsResult
+from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest, parse_request
+from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
 
 PAGE = 200
 """Resources on a page of resources/list."""
@@ -50,9 +50,9 @@ _TEXT_SUFFIXES = ("+json", "+xml", "+yaml")
 
 _HOW_TO_USE = (
     "Call ep_search with the question in plain words; read more of a result with ep_read, giving its id or uri. "
-    "Call ep_list_topics to see what there is. Cite what you use by source_file and line_range, and say when it is "
-    "`expired` or `age_stale`. `digest` names the release that answered. `refused: true` means that nothing relevant "
-    "is known here: say so, do not guess."
+    "Call ep_list_topics to see what there is, ep_graph_traverse to see what a result is joined to. Cite what you use "
+    "by source_file and line_range, and say when it is `expired` or `age_stale`. `digest` names the release that "
+    "answered. `refused: true` means that nothing relevant is known here: say so, do not guess."
 )
 
 _Context = ServerRequestContext[Any, Any]
@@ -66,7 +66,7 @@ class _Tool:
     title: str
     description: str
     example: dict[str, Any]
-    request: type[SearchRequest] | type[ReadRequest] | type[TopicsRequest]
+    request: type[SearchRequest] | type[ReadRequest] | type[TopicsRequest] | type[TraverseRequest]
     result: Any
     """The TypedDict of the answer."""
     work: Callable[[Pack], Callable[[Any], Any]]
@@ -105,6 +105,17 @@ _TOOLS = {
             TopicsRequest,
             TopicsResult,
             lambda pack: pack.topics,
+        ),
+        _Tool(
+            "ep_graph_traverse",
+            "Follow the graph",
+            "Show what a document is joined to: what it requires, what it relates and links to, what links to it, and "
+            "the entities it mentions. Use it to find the context of a search result; read a node with ep_read, "
+            "giving its id or uri.",
+            {"id": "pump/guides/filters", "depth": 2, "direction": "out"},
+            TraverseRequest,
+            TraverseResult,
+            lambda pack: pack.traverse,
         ),
     )
 }

@@ -6,7 +6,7 @@ The models are both the validators and the source of the JSON Schemas that MCP a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -14,6 +14,8 @@ from octavo_artifact.errors import RequestError
 
 MAX_QUERY = 2000
 MAX_RESULTS = 50
+MAX_DEPTH = 3
+MAX_NODES = 100
 
 PackSlug = Annotated[str | None, Field(description="Slug of the pack to ask; needed where several packs are served.")]
 
@@ -35,6 +37,9 @@ class SearchRequest(_Request):
         tuple[Annotated[str, Field(max_length=200)], ...],
         Field(max_length=20, description="Only documents that carry all of these tags."),
     ] = ()
+    graph: Annotated[
+        bool, Field(description="Give up to two places to documents that are linked with the best ones.")
+    ] = False
     reconstruct: Annotated[
         bool, Field(description="Also return each passage's exact source and an excerpt to quote.")
     ] = False
@@ -57,6 +62,32 @@ class ReadRequest(_Request):
     start_line: Annotated[
         int, Field(ge=1, le=2**31 - 1, description="First line to return; lines count from 1 over the whole file.")
     ] = 1
+
+
+class TraverseRequest(_Request):
+    """Follow the edges from one document, or from an entity of the pack's ontology: give its id, path or URI."""
+
+    id: Annotated[
+        str | None,
+        Field(max_length=2000, description="Id of a node, or the `id`, `uri`, `fragment_id` of a search result."),
+    ] = None
+    path: Annotated[str | None, Field(max_length=2000, description="Path of the file inside the pack.")] = None
+    pack: PackSlug = None
+    depth: Annotated[int, Field(ge=1, le=MAX_DEPTH, description="How many edges away at most.")] = 1
+    kinds: Annotated[
+        tuple[Annotated[str, Field(max_length=200)], ...],
+        Field(
+            max_length=20,
+            description="Only edges of these kinds: requires, related, wikilink, link, context, entity_mention, or one "
+            "of the pack's own.",
+        ),
+    ] = ()
+    direction: Annotated[
+        Literal["out", "in", "both"], Field(description="Edges that lead out of a node, into it, or both.")
+    ] = "both"
+    max_nodes: Annotated[
+        int, Field(ge=1, le=MAX_NODES, description="How many nodes to return, the start included.")
+    ] = 50
 
 
 class TopicsRequest(_Request):

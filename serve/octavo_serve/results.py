@@ -75,7 +75,9 @@ class Hit(Freshness):
     verified_at: str | None
     verified_by: str | None
     requires_expanded: bool
+    """True for a whole document added because a hit requires it; its score is that hit's, less for each step."""
     graph_expanded: bool
+    """True for a passage that is here only because its document is linked with one of the best."""
     digest: str
     """Release that answered."""
     reconstruction: NotRequired[Reconstruction]
@@ -129,6 +131,49 @@ class ReadResult(Freshness):
     retrieval_strategy: str
     requires: list[str]
     related: list[str]
+
+
+class GraphNode(TypedDict):
+    """A document, or an entity of the pack's ontology."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
+
+    id: str
+    title: str
+    type: str | None
+    kind: str
+    """`document`, or what the ontology calls the entity."""
+    file: str | None
+    uri: str | None
+    """Null for an entity: it has no file to read."""
+    depth: int
+    """Edges between it and the start."""
+
+
+class GraphEdge(TypedDict):
+    """A directed relation between two of the nodes."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
+
+    source: str
+    target: str
+    kind: str
+
+
+class TraverseResult(TypedDict):
+    """What a node is joined to, nearest first."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
+
+    pack: str
+    digest: str
+    start: str
+    """Id of the node that the request named; the first of `nodes`."""
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
+    """Those that were walked, between nodes of the answer."""
+    truncated: bool
+    """True when the answer has not all nodes or edges within reach."""
 
 
 class Topic(Freshness):

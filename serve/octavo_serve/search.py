@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
 from octavo_artifact.errors import ConfigError
 from octavo_serve.encoder import Encoder
+from octavo_serve.expand import required_atoms, with_neighbours
 from octavo_serve.freshness import freshness
 from octavo_serve.fuse import convex
+from octavo_serve.graph import Relations
 from octavo_serve.lexical import LexicalIndex
 from octavo_serve.ranking import Ranking, ranked
 from octavo_serve.reconstruct import reconstruct
@@ -63,10 +66,13 @@ class Index:
     vectors: VectorIndex
     encoder: Encoder
     tables: Tables
+    relations: Relations
 
 
 def search(index: Index, request: SearchRequest, today: date, parameters: Retrieval = DEFAULTS) -> SearchResult:
-    """Find passages for a request: analyse, retrieve by words and meaning, fuse, prefer fresh, cap, cut, annotate."""
+    """Find passages for a request: analyse, retrieve by words and meaning, fuse, prefer fresh, cap, cut, give places to
+    neighbours, annotate, add what the hits require.
+    """
     if not request.query.strip():
         return _answer(index, request, [], reason="empty_query")
     terms = index.lexical.terms(request.query)
@@ -75,10 +81,19 @@ def search(index: Index, request: SearchRequest, today: date, parameters: Retrie
     fused = _fuse(words, meaning, parameters)
     fused = _prefer_fresh(index, fused, today, parameters.freshness_penalty)
     kept = cap(fused, index.lexical.documents, parameters.passages_per_document, request.max_results)
-    hits = [_hit(index, row, score, today) for row, score in zip(kept.rows.tolist(), kept.scores.tolist(), strict=True)]
+    neighbours: frozenset[int] = frozenset()
+    if request.graph and len(kept) and index.relations.joins:
+        kept, neighbours = with_neighbours(kept, fused, index.lexical.documents, index.tables, index.relations)
+    hits = [
+        _hit(index, index.lexical.hit(row), score, today, graph_expanded=row in neighbours)
+        for row, score in zip(kept.rows.tolist(), kept.scores.tolist(), strict=True)
+    ]
+    if index.relations.requires:
+        required = required_atoms(hits, index.lexical, index.tables, index.relations, partial(_admits, request))
+        hits += [_hit(index, stored, score, today, requires_expanded=True) for stored, score in required]
     if request.reconstruct:
-        for row, hit in zip(kept.rows.tolist(), hits, strict=True):
-            hit["reconstruction"] = _reconstruct(index, row, hit)
+        for hit in hits:
+            hit["reconstruction"] = _reconstruct(index, hit)
     return _answer(index, request, hits, degraded=meaning is None, reason=None if hits else "no_relevant_passage")
 
 
@@ -130,17 +145,29 @@ def _compare(index: Index, request: SearchRequest) -> Similarity | None:
     return similarity.where(index.tables.passages_where(request.type, request.tags))
 
 
-def _hit(index: Index, row: int, score: float, today: date) -> Hit:
-    stored: dict[str, Any] = index.lexical.hit(row)
+def _admits(request: SearchRequest, document: Mapping[str, Any]) -> bool:
+    return request.type in (None, document["type"]) and set(request.tags) <= set(document["tags"])
+
+
+def _hit(
+    index: Index,
+    stored: dict[str, Any],
+    score: float,
+    today: date,
+    *,
+    requires_expanded: bool = False,
+    graph_expanded: bool = False,
+) -> Hit:
     stored |= freshness(stored["verified_at"], stored.pop("refresh"), stored["expires_at"], today)
     stored["score"] = round(score, 6)
-    stored["requires_expanded"] = stored["graph_expanded"] = False
+    stored["requires_expanded"] = requires_expanded
+    stored["graph_expanded"] = graph_expanded
     stored["digest"] = index.digest
     return cast(Hit, stored)
 
 
-def _reconstruct(index: Index, row: int, hit: Hit) -> Reconstruction:
-    (document,) = index.lexical.documents([row])
+def _reconstruct(index: Index, hit: Hit) -> Reconstruction:
+    document = index.tables.find(hit["id"])
     start, end = hit["byte_range"]
     file_sha256 = index.tables.document(document)["file_sha256"]
     return reconstruct(index.tables.raw(document), (start, end), hit["span_sha256"], file_sha256)

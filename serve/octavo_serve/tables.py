@@ -5,11 +5,10 @@ Importing Arrow costs more CPU than a first answer does, so it happens here and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +21,38 @@ from octavo_serve.freshness import last_fresh_day
 _LARGE = frozenset({"raw", "frontmatter", "marks"})
 
 
+T = TypeVar("T")
+
+
+class _loaded_once(Generic[T]):  # noqa: N801  # used like a property
+    """A property that is computed once, under its object's lock.
+
+    `functools.cached_property` of Python 3.11 holds a lock of its own meanwhile: two threads that take the two locks in
+    opposite order would wait for each other for ever.
+    """
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, tables: Tables, owner: type) -> T:
+        with tables.lock:
+            if self._name not in tables.__dict__:
+                # found there from now on, without coming here: this descriptor has no __set__
+                tables.__dict__[self._name] = self._make(tables)
+            return tables.__dict__[self._name]
+
+
 class Tables:
     """Lookups over documents, passages and resources. Safe to call from several threads."""
 
     def __init__(self, artifact: Path) -> None:
         """Nothing is opened yet."""
         self._artifact = artifact
-        self._lock = RLock()
+        self.lock = RLock()
 
     def document(self, row: int) -> Mapping[str, Any]:
         """A row of the documents table, without its bytes."""
@@ -36,7 +60,7 @@ class Tables:
 
     def raw(self, row: int) -> bytes:
         """The bytes of a document as they were in its file; only its row group is read."""
-        with self._lock:
+        with self.lock:
             file, starts = self._raw_file
             group = int(np.searchsorted(starts, row, side="right")) - 1
             column = file.read_row_group(group, columns=["raw"]).column("raw")
@@ -44,7 +68,7 @@ class Tables:
 
     def find(self, name: str) -> int:
         """The row of the document with that id, path or URI. Raises NotFoundError."""
-        with self._lock:
+        with self.lock:
             row = self._rows_by_name.get(name)
         if row is None:
             raise NotFoundError("id", "no document of the pack has this id, path or URI")
@@ -55,10 +79,10 @@ class Tables:
         """All documents in row order, without their bytes."""
         return self._documents
 
-    @cached_property
+    @_loaded_once
     def resources(self) -> Sequence[Resource]:
         """All resources, sorted by URI, with the bytes of those that are no document."""
-        with self._lock:
+        with self.lock:
             return [Resource(**row) for row in self._read(RESOURCES.file, list(RESOURCES.columns)).to_pylist()]
 
     def passages_where(self, type: str | None, tags: Sequence[str]) -> NDArray[np.bool_]:  # noqa: A002  # the field's name everywhere
@@ -67,7 +91,7 @@ class Tables:
         admitted = np.array(
             [(type is None or d["type"] == type) and wanted <= set(d["tags"]) for d in self._documents], dtype=np.bool_
         )
-        with self._lock:
+        with self.lock:
             return admitted[self._passages.column("document").to_numpy()]
 
     def sections(self, document: int) -> list[Mapping[str, Any]]:
@@ -75,7 +99,7 @@ class Tables:
 
         Its headings in order, then the parts of large sections that have no heading of their own.
         """
-        with self._lock:
+        with self.lock:
             headings = _of_document(self._headings, document)
             anchors = {heading["anchor"] for heading in headings}
             parts = (
@@ -85,20 +109,27 @@ class Tables:
             )
             return [*headings, *parts]
 
-    @cached_property
+    def passages_of(self, document: int) -> range:
+        """Rows of a document's passages."""
+        with self.lock:
+            documents = self._passages.column("document").to_numpy()
+        first, last = (int(np.searchsorted(documents, document, side=side)) for side in ("left", "right"))
+        return range(first, last)
+
+    @_loaded_once
     def last_fresh_day(self) -> NDArray[np.int32]:
         """The ordinal of the last day on which each passage is neither stale nor expired: int32 [passages]."""
-        with self._lock:
+        with self.lock:
             passages = self._passages.select(["document", "expires_at"]).to_pylist()
         days = [last_fresh_day(self._documents[each["document"]], each["expires_at"]) for each in passages]
         return np.array(days, dtype=np.int32)
 
-    @cached_property
+    @_loaded_once
     def _documents(self) -> list[dict[str, Any]]:
-        with self._lock:
+        with self.lock:
             return self._read(DOCUMENTS.file, [name for name in DOCUMENTS.columns if name not in _LARGE]).to_pylist()
 
-    @cached_property
+    @_loaded_once
     def _rows_by_name(self) -> dict[str, int]:
         # ids win over paths: an author's id names one document for ever, a path may come to mean another
         by_path = {document["path"]: row for row, document in enumerate(self._documents)}
@@ -106,15 +137,15 @@ class Tables:
         by_id = {document["id"]: row for row, document in enumerate(self._documents)}
         return by_path | by_uri | by_id
 
-    @cached_property
+    @_loaded_once
     def _headings(self) -> Any:
         return self._read(SECTIONS.file, ["document", "anchor", "title", "start_line", "end_line"])
 
-    @cached_property
+    @_loaded_once
     def _passages(self) -> Any:
         return self._read(PASSAGES.file, ["document", "section", "start_line", "end_line", "expires_at"])
 
-    @cached_property
+    @_loaded_once
     def _raw_file(self) -> tuple[Any, NDArray[np.int64]]:
         from pyarrow import parquet
 

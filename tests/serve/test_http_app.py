@@ -22,8 +22,8 @@ from octavo_artifact.schema import EncoderSpec, Resource
 from octavo_serve.faces import UnavailableError, Workers
 from octavo_serve.http_app import search_request
 from octavo_serve.prompts import Prompt
-from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest
-from octavo_serve.results import ReadResult, SearchResult, TopicsResult
+from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
+from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
 from octavo_serve.run import bind, make_server
 from octavo_serve.settings import ServerSettings
 
@@ -68,6 +68,9 @@ class FakePack:
         }
 
     def read(self, request: ReadRequest) -> ReadResult:
+        raise NotImplementedError
+
+    def traverse(self, request: TraverseRequest) -> TraverseResult:
         raise NotImplementedError
 
     def topics(self, request: TopicsRequest) -> TopicsResult:
@@ -324,7 +327,7 @@ def test_a_server_without_a_pack_is_down():
 
 def test_the_index_names_every_endpoint(two: Ask):
     endpoints = two("/").json["endpoints"]
-    assert list(endpoints) == ["/search", "/healthz", "/mcp", "/packs/fans/mcp", "/packs/pumps/mcp"]
+    assert list(endpoints) == ["/search", "/graph", "/healthz", "/mcp", "/packs/fans/mcp", "/packs/pumps/mcp"]
 
 
 @pytest.mark.parametrize(("method", "target"), [("GET", "/search?q=oil"), ("POST", "/mcp")])

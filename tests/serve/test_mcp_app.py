@@ -23,8 +23,8 @@ from octavo_artifact.manifest import Manifest
 from octavo_artifact.schema import EncoderSpec, Resource
 from octavo_serve.mcp_app import MAX_INSTRUCTIONS, PAGE, instructions
 from octavo_serve.prompts import Prompt
-from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest
-from octavo_serve.results import Freshness, Hit, ReadResult, SearchResult, TopicsResult
+from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
+from octavo_serve.results import Freshness, Hit, ReadResult, SearchResult, TopicsResult, TraverseResult
 from octavo_serve.run import address, bind, make_server
 from octavo_serve.settings import ServerSettings
 
@@ -145,6 +145,16 @@ class FakePack:
             **UNKNOWN,
         }
 
+    def traverse(self, request: TraverseRequest) -> TraverseResult:
+        return {
+            "pack": self.slug,
+            "digest": DIGEST,
+            "start": "e",
+            "nodes": [{"id": "e", "title": "E", "type": None, "kind": "t", "file": None, "uri": None, "depth": 0}],
+            "edges": [],
+            "truncated": False,
+        }
+
     def topics(self, request: TopicsRequest) -> TopicsResult:
         return {
             "pack": {
@@ -257,6 +267,7 @@ def text_of(result: t.CallToolResult) -> str:
         pytest.param("ep_search", {"query": "nothing"}, id="no hits"),
         pytest.param("ep_read", {"id": "pumps/a"}, id="read"),
         pytest.param("ep_list_topics", {}, id="topics"),
+        pytest.param("ep_graph_traverse", {"id": "e", "kinds": ["requires"], "direction": "out"}, id="graph"),
     ],
 )
 async def test_answers_fit_the_published_output_schema(one: str, mode: str, tool: str, arguments: dict[str, Any]):
@@ -348,7 +359,7 @@ async def test_the_endpoint_of_one_pack_serves_that_pack_only(two: str):
 async def test_tools_say_what_they_are(one: str, mode: str):
     async with connected(f"{one}/mcp", mode) as client:
         tools = (await client.list_tools()).tools
-    assert [tool.name for tool in tools] == ["ep_search", "ep_read", "ep_list_topics"]
+    assert [tool.name for tool in tools] == ["ep_search", "ep_read", "ep_list_topics", "ep_graph_traverse"]
     for tool in tools:
         assert tool.title
         assert tool.description is not None

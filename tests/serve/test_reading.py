@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,20 @@ def test_every_passage_under_a_heading_reads_by_its_anchor(odd: OpenPack) -> Non
         if anchor != "opening":
             section = odd.read(ReadRequest(id=hit["id"], section=anchor))
             assert section["line_range"][0] == hit["line_range"][0]
+
+
+def ask_everything_at_once(pack: OpenPack) -> None:
+    asks = (
+        lambda: pack.topics(TopicsRequest()),
+        lambda: pack.read(ReadRequest(id="tiny/concepts/water", section="measuring-hardness")),
+        lambda: pack.resource("ep://tiny/file/concepts/water.md"),
+        lambda: pack.search(SearchRequest(query="water", type="concept")),
+    )
+    with ThreadPoolExecutor(8) as threads:
+        for asked in [threads.submit(ask) for ask in asks * 2]:
+            asked.result(timeout=30)
+
+
+def test_threads_that_ask_at_once_do_not_wait_for_each_other_for_ever(built: Path) -> None:
+    for _ in range(20):
+        ask_everything_at_once(open_catalog(built).choose("tiny"))

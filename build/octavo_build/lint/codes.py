@@ -46,7 +46,6 @@ OFFICIAL: dict[str, tuple[str, str]] = {
 }
 
 OWN: dict[str, tuple[str, str]] = {
-    "requires-ambiguous": ("error", "write the path or the id; several documents have that name"),
     "schema-version": ("warning", "declare schema_version in the manifest; checks of schema 4 are skipped"),
     "composite-packs": ("warning", "mend packs or conflicts; a composite names its child packs, at most one as voice"),
     "context-duplicate": ("warning", "put the path into one tier; the last one counts"),

@@ -14,9 +14,10 @@ from octavo_artifact.schema import Document
 from octavo_build.findings import Finding
 from octavo_build.freshness import refresh_cycle, with_freshness
 from octavo_build.frontmatter import Frontmatter, read_yaml
+from octavo_build.graph_files import GRAPH, ONTOLOGY
 from octavo_build.pack import Pack
 from octavo_build.sources.documents import read_document, with_unique_ids
-from octavo_build.sources.files import SourceFile, read_files
+from octavo_build.sources.files import MARKDOWN, SourceFile, read_files
 from octavo_build.sources.identity import Identity, pack_slug
 
 MANIFEST = "manifest.yaml"
@@ -24,6 +25,8 @@ TIERS = ("always", "searchable", "on_demand")
 NAVIGATION_FILES = frozenset({"_index.md", "source-coverage.md"})
 SKIPPED = frozenset({"eval"})
 """Questions about the pack, not knowledge of it."""
+EXTRAS = (GRAPH, ONTOLOGY)
+"""Files beside a manifest that are no documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,12 @@ def read(root: Path) -> Pack:
     overrides = _overrides(manifest, children, findings)
 
     documents: list[Document] = []
+    extras: dict[str, bytes] = {}
     for member, file in _files(members, findings):
+        if not file.path.casefold().endswith(MARKDOWN):
+            if file.path.removeprefix(member.prefix) in EXTRAS:
+                extras[file.path] = file.raw
+            continue
         document, front, found = read_document(file, slug, second_block=True, needs_frontmatter=True)
         findings += found
         document = with_freshness(document, front, member.cycle, findings)
@@ -78,6 +86,7 @@ def read(root: Path) -> Pack:
         metadata=manifest,
         documents=unique,
         findings=tuple(sorted(findings + duplicates)),
+        extras=extras,
     )
 
 
@@ -118,7 +127,7 @@ def _files(members: list[_Member], findings: list[Finding]) -> Iterator[tuple[_M
     prefixes = {member.prefix for member in members}
     for member in members:
         deeper = tuple(prefix for prefix in prefixes if len(prefix) > len(member.prefix))
-        files, walked = read_files(member.root, skip=SKIPPED)
+        files, walked = read_files(member.root, suffixes=(*MARKDOWN, *EXTRAS), skip=SKIPPED)
         for finding in walked:
             if not (member.prefix + finding.path).startswith(deeper):
                 findings.append(replace(finding, path=member.prefix + finding.path))

@@ -1,0 +1,135 @@
+"""Hits that relations add to an answer: neighbours in reserved slots, and what the hits require."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from octavo_artifact.ids import fragment_id, sha256_hex
+from octavo_artifact.text import estimate_tokens
+from octavo_serve.graph import Relations
+from octavo_serve.lexical import LexicalIndex
+from octavo_serve.ranking import Ranking
+from octavo_serve.results import Hit
+from octavo_serve.tables import Tables
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much relations may add to one answer."""
+
+    hops: int = 2
+    """Edges of `requires` between a hit and what it brings along."""
+    atoms: int = 3
+    tokens: int = 3500
+    """Estimate over all required atoms together. These three are ExpertPack's numbers."""
+    decay: float = 0.85
+    """Factor of the score for each of those edges."""
+    seeds: int = 5
+    """Passages at the head of the answer whose neighbours are looked at."""
+    slots: int = 2
+    """Places of an answer that neighbours may take; never more than half of them."""
+    drift: float = 0.5
+    """Share of the best score below which a neighbour has drifted from the question."""
+
+
+LIMITS = Limits()
+
+
+def with_neighbours(
+    kept: Ranking,
+    fused: Ranking,
+    documents: Callable[[Sequence[int]], list[int]],
+    tables: Tables,
+    relations: Relations,
+    *,
+    limits: Limits = LIMITS,
+) -> tuple[Ranking, frozenset[int]]:
+    """`kept` with its last places given to the best passages of documents that are joined to its first ones.
+
+    A neighbour's score is its own, from the same fusion; only passages that were scored can be taken, one a document.
+    Returns the ranking, and the rows that would not be in it without the graph. `documents` gives the document row of
+    each passage row.
+    """
+    slots = min(limits.slots, len(kept) // 2)
+    core = kept.rows[: len(kept) - slots].tolist()
+    inside = documents(core)
+    joined = relations.neighbours(tables.document(row)["id"] for row in inside[: limits.seeds])
+    floor = limits.drift * float(kept.scores[0]) if slots else 0.0
+    taken: list[int] = []
+    rows = fused.rows.tolist()
+    for row, document, score in zip(rows, documents(rows), fused.scores.tolist(), strict=True):
+        if len(taken) == slots or score < floor:
+            break
+        if document not in inside and tables.document(document)["id"] in joined:
+            inside.append(document)
+            taken.append(row)
+    rest = [row for row in kept.rows[len(core) :].tolist() if row not in taken]
+    chosen = {*core, *taken, *rest[: slots - len(taken)]}
+    positions = [position for position, row in enumerate(rows) if row in chosen]
+    return Ranking(fused.rows[positions], fused.scores[positions]), frozenset(taken) - frozenset(kept.rows.tolist())
+
+
+def required_atoms(
+    hits: Sequence[Hit],
+    lexical: LexicalIndex,
+    tables: Tables,
+    relations: Relations,
+    admits: Callable[[Mapping[str, Any]], bool],
+    *,
+    limits: Limits = LIMITS,
+) -> Iterator[tuple[dict[str, Any], float]]:
+    """Whole documents that the hits require, nearest first, each with its score: for the end of the answer.
+
+    The first one that would exceed the budget ends it, so that nothing less close takes its place. `admits` says of a
+    row of the documents table whether the request's filters let it in.
+    """
+    scores = {hit["id"]: hit["score"] for hit in reversed(hits)}
+    frontier = list(dict.fromkeys(hit["id"] for hit in hits))
+    atoms, tokens = 0, 0
+    for _ in range(limits.hops):
+        reached: list[str] = []
+        for name in frontier:
+            for required in relations.required(name):
+                if required in scores:
+                    continue
+                scores[required] = scores[name] * limits.decay
+                atom = _atom(required, lexical, tables, admits)
+                if atom is None:
+                    continue
+                atoms, tokens = atoms + 1, tokens + estimate_tokens(atom["text"])
+                if atoms > limits.atoms or tokens > limits.tokens:
+                    return
+                reached.append(required)
+                yield atom, scores[required]
+        frontier = reached
+
+
+def _atom(
+    name: str, lexical: LexicalIndex, tables: Tables, admits: Callable[[Mapping[str, Any]], bool]
+) -> dict[str, Any] | None:
+    """A document's whole body as a hit, or None when it may not be found. Its passages partition the body."""
+    row = tables.find(name)
+    document = tables.document(row)
+    if not (document["searchable"] and admits(document)):
+        return None
+    parts = [lexical.hit(passage) for passage in tables.passages_of(row)]
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    start, end = parts[0]["byte_range"][0], parts[-1]["byte_range"][1]
+    texts = [part["text"].removeprefix(part["added_text"]) for part in parts]
+    # Where each text is its span, byte for byte, the file itself need not be read: that takes a millisecond.
+    exact = all(sha256_hex(text.encode()) == part["span_sha256"] for text, part in zip(texts, parts, strict=True))
+    span = sha256_hex("".join(texts).encode() if exact else tables.raw(row)[start:end])
+    return {
+        **parts[0],
+        "text": "".join(texts),
+        "added_text": "",
+        "fragment_id": fragment_id(document["id"], "", span),
+        "heading_path": [],
+        "line_range": [parts[0]["line_range"][0], parts[-1]["line_range"][1]],
+        "byte_range": [start, end],
+        "span_sha256": span,
+        "expires_at": min((part["expires_at"] for part in parts if part["expires_at"]), default=None),
+    }
