@@ -39,7 +39,7 @@ def test_a_wrong_command_line_is_exit_2(arguments: tuple[str, ...]) -> None:
 
 
 def test_search_prints_what_the_server_answers(built: Path) -> None:
-    done = octavo("search", built, "the display shows E-17", "--pack", "tiny", "-n", "2", "--json")
+    done = octavo("search", built, "the display shows E-17", "--pack", "tiny", "--n", "2", "--json")
     result = json.loads(done.stdout)
     found = [hit for hit in result["results"] if not hit["requires_expanded"]]
     assert (done.returncode, done.stderr, len(found)) == (0, "", 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
@@ -114,7 +115,7 @@ def _search_arguments(parser: ArgumentParser) -> None:
     _dist(parser)
     parser.add_argument("query", metavar="QUERY", help="a question or keywords")
     _pack(parser)
-    parser.add_argument("-n", type=int, default=5, help="passages to show, 1 to 50 (5)")
+    parser.add_argument("-n", "--n", type=int, default=5, help="passages to show, 1 to 50 (5)")
     parser.add_argument("--type", help="only documents of this type")
     parser.add_argument("--reconstruct", action="store_true", help="with --json: each passage's exact source too")
     parser.add_argument("--tag", action="append", default=[], help="only documents with this tag; may be repeated")
@@ -203,7 +204,8 @@ def _past(hit: Any) -> str:
 
 
 def _excerpt(text: str, lines: int = 4, width: int = 110) -> Iterator[str]:
-    shown = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("<!--")]
+    visible = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    shown = [line.rstrip() for line in visible.splitlines() if line.strip()]
     for line in shown[:lines]:
         yield line if len(line) <= width else line[: width - 1] + "…"
     if len(shown) > lines:

@@ -16,7 +16,8 @@ from octavo_serve.results import Reconstruction
 EXCERPT = 280
 """Characters of an excerpt at most."""
 
-_NO_PROSE = re.compile(r"^\s*(?:#|\||```|~~~|<!--|[-=]{3,}|$)")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_NO_PROSE = re.compile(r"^\s*(?:#|\||```|~~~|[-=]{3,}|$)")
 
 
 def reconstruct(raw: bytes, byte_range: tuple[int, int], span_sha256: str, file_sha256: str) -> Reconstruction:
@@ -99,7 +100,8 @@ def _shown(data: bytes) -> str:
 
 
 def _excerpt(markdown: str) -> str:
-    prose = [line.strip() for line in markdown.splitlines() if not _NO_PROSE.match(line)]
+    visible = _COMMENT.sub("", markdown)
+    prose = [line.strip() for line in visible.splitlines() if not _NO_PROSE.match(line)]
     text = " ".join(prose or markdown.split())
     if len(text) <= EXCERPT:
         return text
