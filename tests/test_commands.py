@@ -155,3 +155,18 @@ def test_a_damaged_memory_of_the_build_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "doit.sqlite: the build's memory cannot be used" in done.stderr
+
+
+def test_what_is_private_is_in_no_file_of_a_release(tmp_path: Path) -> None:
+    source = tmp_path / "life"
+    source.mkdir()
+    (source / "manifest.yaml").write_text("slug: life\nname: Life\ntype: person\n")
+    (source / "overview.md").write_text("---\ntitle: O\n---\nBorn by the sea.\n")
+    (source / "diary-of-march.md").write_text("---\ntitle: Diary\nsensitivity: self\n---\nA zebra came to tea.\n")
+    done = octavo("build", source, "--out", tmp_path / "d", "--state", tmp_path / "s", "--json")
+    (outcome,) = json.loads(done.stdout)["packs"]
+    assert [finding["code"] for finding in outcome["findings"] if not finding["path"]] == ["audience-withheld"]
+    files = [path for path in (tmp_path / "d" / "life").rglob("*") if path.is_file()]
+    assert not [path for path in files if b"zebra" in path.read_bytes() or b"diary-of-march" in path.read_bytes()]
+    found = octavo("sql", tmp_path / "d/life", "select path from documents", "--json")
+    assert json.loads(found.stdout) == [{"path": "overview.md"}]

@@ -43,6 +43,8 @@ CODES: dict[str, tuple[str, str]] = {
     "manifest-entry": ("error", "mend entry_point; no file of the pack has that path"),
     "manifest-slug": ("warning", "write the slug as a-b-c (a-z, 0-9 and hyphens); one is made from it"),
     "manifest-path": ("warning", "mend the path in the manifest; nothing in the pack has it"),
+    "access-invalid": ("error", "mend _access.json or the file's sensitivity; until then it is not released"),
+    "audience-withheld": ("note", "nothing, if it is meant so: a release holds what is public only"),
     "structure-ignored": ("warning", "split the file; its headings and blocks are not told apart"),
     "passage-oversized": ("note", "split the block; one fence, row or word of it is longer than a passage should be"),
     "date-invalid": (

@@ -52,6 +52,7 @@ from octavo_build.passages import PassageLimits, PassageText
 from octavo_build.progress import Progress
 from octavo_build.resources import list_resources
 from octavo_build.sources import read as read_source
+from octavo_build.sources.audience import released
 from octavo_build.tables import logical_hash, read_table, write_table
 from octavo_build.vectors import read_vectors, write_vectors
 from octavo_build.windows import WindowLimits, load_tokenizer
@@ -123,7 +124,7 @@ class Work:
 
 def source(root: Path, work: Work) -> None:
     """Read the pack into the documents table."""
-    pack = read_source(root)
+    pack = released(read_source(root))
     work.parts.mkdir(parents=True, exist_ok=True)
     write_table(work.parts / DOCUMENTS.file, Document, pack.documents)
     identity = {name: value for name, value in _pack_fields(pack).items() if name not in _BESIDE_IDENTITY}

@@ -64,6 +64,7 @@ DOCUMENTS = Table(
         "refresh": "string?",
         "expires_at": "string?",
         "marks": "string",
+        "audience": "string",
     },
     key=("path",),
 )

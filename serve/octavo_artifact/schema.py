@@ -52,6 +52,8 @@ class Document:
     """ISO 8601 date of the last day on which the document holds."""
     marks: str = "[]"
     """What the author put in HTML comments, in order: a JSON list of {kind, line, start_byte, end_byte, data}."""
+    audience: str = "public"
+    """`public`, `friends`, `family` or `self` (ExpertPack); a release holds the public ones only."""
 
 
 @dataclass(frozen=True, slots=True)

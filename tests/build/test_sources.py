@@ -11,6 +11,7 @@ from octavo_artifact.errors import ConfigError
 from octavo_artifact.schema import Document
 from octavo_build.pack import Pack
 from octavo_build.sources import detect, read, slug_of
+from octavo_build.sources.audience import released as released_of
 
 MANIFEST = b"slug: demo\nname: Demo\ntype: product\nversion: 1.10\n"
 
@@ -251,3 +252,48 @@ def test_relations_are_an_expertpacks_and_not_any_folders(tmp_path: Path) -> Non
 def test_a_docs_folder_may_name_itself(tmp_path: Path) -> None:
     pack = read(write(tmp_path, {"pack.yaml": b"slug: guide\nname: The Guide\nversion: 2.10\n", "index.md": b"# Hi"}))
     assert (pack.slug, pack.name, pack.version, pack.entry_point) == ("guide", "The Guide", "2.10", "index.md")
+
+
+def person(root: Path, access: bytes | None, front: bytes = b"") -> Pack:
+    files = {"a.md": b"---\nid: p/a\ntitle: A\n" + front + b"---\nA story.\n"}
+    return expertpack(root, files if access is None else {**files, "_access.json": access})
+
+
+@pytest.mark.parametrize(
+    ("access", "front", "released"),
+    [
+        pytest.param(None, b"", True, id="nothing said"),
+        pytest.param(None, b"sensitivity: public\n", True, id="public"),
+        pytest.param(None, b"sensitivity: family\n", False, id="family"),
+        pytest.param(b'{"default_access": "friends"}', b"", False, id="default"),
+        pytest.param(b'{"default_access": "self", "overrides": {"a.md": "public"}}', b"", True, id="override"),
+        pytest.param(b'{"overrides": {"a.md": "self"}}', b"sensitivity: public\n", False, id="the narrower of both"),
+        pytest.param(b'{"default_access": "friends"}', b"sensitivity: public\n", False, id="own word widens nothing"),
+        pytest.param(b"{", b"sensitivity: public\n", False, id="broken file"),
+        pytest.param(b'{"default_access": "everybody"}', b"", False, id="unknown default"),
+        pytest.param(b"[]", b"", False, id="no mapping"),
+        pytest.param(None, b"sensitivity: secret\n", False, id="unknown word"),
+        pytest.param(None, b"sensitivity: [public]\n", False, id="a list"),
+    ],
+)
+def test_only_what_is_public_is_released(tmp_path: Path, access: bytes | None, front: bytes, released: bool) -> None:
+    assert ("a.md" in by_path(released_of(person(tmp_path, access, front)))) is released
+
+
+def test_what_is_withheld_is_counted_and_not_named(tmp_path: Path) -> None:
+    pack = released_of(person(tmp_path, None, b"sensitivity: self\ntags: {a: b}\n"))
+    assert [finding.message for finding in pack.findings if finding.code == "audience-withheld"] == [
+        "1 files are for friends, family, self only"
+    ]
+    assert not any("a.md" in finding.path or "a.md" in finding.message for finding in pack.findings)
+
+
+def test_a_childs_access_file_is_about_the_childs_files(tmp_path: Path) -> None:
+    files = {
+        "part/manifest.yaml": b"slug: part\nname: P\ntype: person\n",
+        "part/a.md": b"---\nid: p/a\ntitle: A\n---\nx",
+        "part/b.md": b"---\nid: p/b\ntitle: B\n---\nx",
+        "part/_access.json": b'{"overrides": {"a.md": "self"}}',
+    }
+    pack = expertpack(tmp_path, files, MANIFEST + b"packs: [{path: part}]\n")
+    assert list(by_path(released_of(pack))) == ["overview.md", "part/b.md"]

@@ -16,6 +16,7 @@ from octavo_build.freshness import refresh_cycle, with_freshness
 from octavo_build.frontmatter import Frontmatter, read_yaml
 from octavo_build.graph_files import GRAPH, ONTOLOGY
 from octavo_build.pack import Pack
+from octavo_build.sources.audience import ACCESS_FILE, Said, audience_of, read_access
 from octavo_build.sources.documents import read_document, with_unique_ids
 from octavo_build.sources.files import MARKDOWN, SourceFile, read_files
 from octavo_build.sources.identity import Identity, pack_slug
@@ -57,15 +58,20 @@ def read(root: Path) -> Pack:
 
     documents: list[Document] = []
     extras: dict[str, bytes] = {}
+    access = {m.prefix: read_access(m.root, f"{m.prefix}{ACCESS_FILE}", findings) for m in members}
     for member, file in _files(members, findings):
         if not file.path.casefold().endswith(MARKDOWN):
             if file.path.removeprefix(member.prefix) in EXTRAS:
                 extras[file.path] = file.raw
             continue
         document, front, found = read_document(file, slug, second_block=True, needs_frontmatter=True)
+        said = Said(front.metadata.get("sensitivity"), file.path, front.lines.get("sensitivity", 1))
+        within = file.path.removeprefix(member.prefix)
+        audience = audience_of(said, access[member.prefix].of(within), findings)
         findings += found
         document = with_freshness(document, front, member.cycle, findings)
         tiers = {**members[0].tiers, **member.tiers, **overrides}
+        document = replace(document, audience=audience)
         documents.append(_place(document, front, member, _tier(document.path, tiers)))
     findings += (
         Finding(document.path, 1, "id-missing", "the file has no id") for document in documents if not document.id
