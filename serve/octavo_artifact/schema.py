@@ -1,4 +1,4 @@
-"""The rows of an artifact as frozen data: documents, passages, windows, edges, nodes, resources, encoder.
+"""The rows of an artifact as frozen data: documents, passages, sections, edges, nodes, resources, encoder.
 
 Field names are the column names of `layout`; `layout` says how they are stored, this module what they mean.
 """
@@ -100,16 +100,6 @@ class Section:
     start_line: int
     end_line: int
     """Lines of the raw file, counted from 1, both included; subsections belong to the section."""
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A piece of a passage that fits the encoder."""
-
-    passage: int
-    ordinal: int
-    text: str
-    """What is embedded: title and heading path, a newline, the piece."""
 
 
 @dataclass(frozen=True, slots=True)

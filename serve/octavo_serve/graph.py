@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from octavo_artifact.errors import RequestError
 from octavo_artifact.layout import EDGES, NODES
 from octavo_artifact.manifest import Manifest
+from octavo_serve.loading import loaded_once
 from octavo_serve.reading import find
 from octavo_serve.requests import TraverseRequest
 from octavo_serve.results import GraphEdge, GraphNode, TraverseResult
@@ -48,7 +48,7 @@ class Relations:
         self.joins = counts.get("edges", 0) > counts.get(REQUIRES, 0)
         """Whether there are edges of any other kind."""
         self._artifact = artifact
-        self._lock = RLock()
+        self.lock = RLock()
 
     def node(self, name: str) -> Mapping[str, Any] | None:
         """The row of the node with that id."""
@@ -67,15 +67,13 @@ class Relations:
         """Ids of all that an edge joins with one of `names`, in whichever direction; `requires` has its own way."""
         return frozenset(step.other for name in names for step in self.steps(name) if step.kind != REQUIRES)
 
-    @cached_property
+    @loaded_once
     def _nodes(self) -> dict[str, dict[str, Any]]:
-        with self._lock:
-            return {row["id"]: row for row in self._read(NODES.file, list(NODES.columns))}
+        return {row["id"]: row for row in self._read(NODES.file, list(NODES.columns))}
 
-    @cached_property
+    @loaded_once
     def _steps(self) -> Mapping[str, Sequence[Step]]:
-        with self._lock:
-            rows = self._read(EDGES.file, list(EDGES.columns))
+        rows = self._read(EDGES.file, list(EDGES.columns))
         steps: defaultdict[str, list[Step]] = defaultdict(list)
         for row in rows:
             steps[row["source"]].append(Step(row["target"], row["kind"], True))

@@ -5,10 +5,10 @@ Importing Arrow costs more CPU than a first answer does, so it happens here and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import RLock
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,33 +17,9 @@ from octavo_artifact.errors import NotFoundError
 from octavo_artifact.layout import DOCUMENTS, PASSAGES, RESOURCES, SECTIONS
 from octavo_artifact.schema import Resource
 from octavo_serve.freshness import last_fresh_day
+from octavo_serve.loading import loaded_once
 
 _LARGE = frozenset({"raw", "frontmatter", "marks"})
-
-
-T = TypeVar("T")
-
-
-class _loaded_once(Generic[T]):  # noqa: N801  # used like a property
-    """A property that is computed once, under its object's lock.
-
-    `functools.cached_property` of Python 3.11 holds a lock of its own meanwhile: two threads that take the two locks in
-    opposite order would wait for each other for ever.
-    """
-
-    def __init__(self, make: Callable[[Any], T]) -> None:
-        self._make = make
-        self.__doc__ = make.__doc__
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, tables: Tables, owner: type) -> T:
-        with tables.lock:
-            if self._name not in tables.__dict__:
-                # found there from now on, without coming here: this descriptor has no __set__
-                tables.__dict__[self._name] = self._make(tables)
-            return tables.__dict__[self._name]
 
 
 class Tables:
@@ -79,11 +55,10 @@ class Tables:
         """All documents in row order, without their bytes."""
         return self._documents
 
-    @_loaded_once
+    @loaded_once
     def resources(self) -> Sequence[Resource]:
         """All resources, sorted by URI, with the bytes of those that are no document."""
-        with self.lock:
-            return [Resource(**row) for row in self._read(RESOURCES.file, list(RESOURCES.columns)).to_pylist()]
+        return [Resource(**row) for row in self._read(RESOURCES.file, list(RESOURCES.columns)).to_pylist()]
 
     def passages_where(self, type: str | None, tags: Sequence[str]) -> NDArray[np.bool_]:  # noqa: A002  # the field's name everywhere
         """Which passages belong to documents of that type that carry all those tags: bool [passages]."""
@@ -116,20 +91,18 @@ class Tables:
         first, last = (int(np.searchsorted(documents, document, side=side)) for side in ("left", "right"))
         return range(first, last)
 
-    @_loaded_once
+    @loaded_once
     def last_fresh_day(self) -> NDArray[np.int32]:
         """The ordinal of the last day on which each passage is neither stale nor expired: int32 [passages]."""
-        with self.lock:
-            passages = self._passages.select(["document", "expires_at"]).to_pylist()
+        passages = self._passages.select(["document", "expires_at"]).to_pylist()
         days = [last_fresh_day(self._documents[each["document"]], each["expires_at"]) for each in passages]
         return np.array(days, dtype=np.int32)
 
-    @_loaded_once
+    @loaded_once
     def _documents(self) -> list[dict[str, Any]]:
-        with self.lock:
-            return self._read(DOCUMENTS.file, [name for name in DOCUMENTS.columns if name not in _LARGE]).to_pylist()
+        return self._read(DOCUMENTS.file, [name for name in DOCUMENTS.columns if name not in _LARGE]).to_pylist()
 
-    @_loaded_once
+    @loaded_once
     def _rows_by_name(self) -> dict[str, int]:
         # ids win over paths: an author's id names one document for ever, a path may come to mean another
         by_path = {document["path"]: row for row, document in enumerate(self._documents)}
@@ -137,15 +110,15 @@ class Tables:
         by_id = {document["id"]: row for row, document in enumerate(self._documents)}
         return by_path | by_uri | by_id
 
-    @_loaded_once
+    @loaded_once
     def _headings(self) -> Any:
         return self._read(SECTIONS.file, ["document", "anchor", "title", "start_line", "end_line"])
 
-    @_loaded_once
+    @loaded_once
     def _passages(self) -> Any:
         return self._read(PASSAGES.file, ["document", "section", "start_line", "end_line", "expires_at"])
 
-    @_loaded_once
+    @loaded_once
     def _raw_file(self) -> tuple[Any, NDArray[np.int64]]:
         from pyarrow import parquet
 
