@@ -18,6 +18,7 @@ def _build_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("packs", nargs="+", type=Path, metavar="PACK", help="folder of a pack")
     parser.add_argument("--out", type=Path, default=Path("dist"), metavar="DIST", help="where releases go (dist)")
     parser.add_argument("-j", "--jobs", type=int, metavar="N", help="processes that encode (one for each CPU)")
+    parser.add_argument("--format", metavar="NAME", help="the packs' source format (what pack.yaml or the folder says)")
     parser.add_argument("--strict", action="store_true", help="release nothing that has an error or a warning")
     parser.add_argument(
         "--state",
@@ -37,7 +38,9 @@ def _build(arguments: Namespace) -> int:
 
     packs = _folders(arguments.packs)
     with Workers(arguments.jobs) as workers, make_progress(quiet=arguments.quiet) as progress:
-        build = Build(packs, arguments.out, arguments.state, workers, progress, arguments.strict)
+        build = Build(
+            packs, arguments.out, arguments.state, workers, progress, arguments.strict, options=_options(arguments)
+        )
         slugs = build.slugs()
         code = run(build)
     if "encoder" in build.failures:
@@ -51,6 +54,11 @@ def _build(arguments: Namespace) -> int:
         for outcome in outcomes:
             _say(outcome)
     return 1 if code or build.failures else 0
+
+
+def _options(arguments: Namespace) -> dict[str, str]:
+    """What the command line says of the sources."""
+    return {name: value for name in ("format",) if (value := getattr(arguments, name)) is not None}
 
 
 def _folders(paths: list[Path]) -> list[Path]:

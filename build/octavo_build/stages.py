@@ -51,6 +51,7 @@ from octavo_build.pack import Pack
 from octavo_build.passages import PassageLimits, PassageText
 from octavo_build.progress import Progress
 from octavo_build.resources import list_resources
+from octavo_build.sources import Options
 from octavo_build.sources import read as read_source
 from octavo_build.sources.audience import released
 from octavo_build.tables import logical_hash, read_table, write_table
@@ -122,9 +123,9 @@ class Work:
         return self.root / "released.json"
 
 
-def source(root: Path, work: Work) -> None:
+def source(root: Path, work: Work, options: Options) -> None:
     """Read the pack into the documents table."""
-    pack = released(read_source(root))
+    pack = released(read_source(root, options))
     work.parts.mkdir(parents=True, exist_ok=True)
     write_table(work.parts / DOCUMENTS.file, Document, pack.documents)
     identity = {name: value for name, value in _pack_fields(pack).items() if name not in _BESIDE_IDENTITY}

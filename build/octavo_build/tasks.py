@@ -43,7 +43,7 @@ from octavo_build import release, stages
 from octavo_build.content_cache import ContentCache
 from octavo_build.encoders import install_encoder, wanted_encoder
 from octavo_build.progress import Progress
-from octavo_build.sources import detect, slug_of
+from octavo_build.sources import NO_OPTIONS, Options, adapter_of, slug_of
 from octavo_build.sources.files import list_files
 from octavo_build.stages import Work
 from octavo_build.workers import Workers
@@ -63,6 +63,8 @@ class Build:
     workers: Workers
     progress: Progress
     strict: bool = False
+    options: Options = field(default_factory=lambda: NO_OPTIONS)
+    """What the command line says of the sources."""
     failures: dict[str, OctavoError | str] = field(default_factory=dict[str, "OctavoError | str"])
     """Slug to what stopped its build."""
 
@@ -70,7 +72,7 @@ class Build:
         """The packs by slug. Raises ConfigError when two have the same, or one is no folder."""
         found: dict[str, Path] = {}
         for root in self.packs:
-            slug = slug_of(root)
+            slug = slug_of(root, self.options)
             if slug in found:
                 raise ConfigError(f"{root} and {found[slug]} are both packs with the slug {slug!r}; rename one")
             found[slug] = root
@@ -117,11 +119,11 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Conte
 
     yield task(
         "source",
-        partial(stages.source, root, work),
+        partial(stages.source, root, work, build.options),
         [root / path for path in files if (root / path).is_file() and os.access(root / path, os.R_OK)],
         [documents, work.pack, work.extras],
         root=str(root.resolve()),
-        format=detect(root),
+        options={"format": adapter_of(root, build.options).name, **build.options},
         files=[ascii(path) for path in files],  # a name need not be UTF-8
     )
     yield {

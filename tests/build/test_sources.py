@@ -10,7 +10,7 @@ import pytest
 from octavo_artifact.errors import ConfigError
 from octavo_artifact.schema import Document
 from octavo_build.pack import Pack
-from octavo_build.sources import detect, read, slug_of
+from octavo_build.sources import adapter_of, read, slug_of
 from octavo_build.sources.audience import released as released_of
 
 MANIFEST = b"slug: demo\nname: Demo\ntype: product\nversion: 1.10\n"
@@ -37,8 +37,19 @@ def found(pack: Pack, path: str) -> list[str]:
 
 
 def test_a_manifest_makes_an_expertpack_and_any_other_folder_is_docs(tmp_path: Path) -> None:
-    assert detect(write(tmp_path / "a", {"manifest.yaml": MANIFEST})) == "expertpack"
-    assert detect(write(tmp_path / "b", {"x.md": b"x"})) == "docs"
+    assert adapter_of(write(tmp_path / "a", {"manifest.yaml": MANIFEST})).name == "expertpack"
+    assert adapter_of(write(tmp_path / "b", {"x.md": b"x"})).name == "docs"
+
+
+def test_a_folder_may_say_its_format_and_the_command_line_has_the_last_word(tmp_path: Path) -> None:
+    root = write(tmp_path, {"manifest.yaml": MANIFEST, "pack.yaml": b"format: docs\n"})
+    assert adapter_of(root).name == read(root).source_format == "docs"
+    assert adapter_of(root, {"format": "expertpack"}).name == "expertpack"
+
+
+def test_an_unknown_format_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"format 'epub', expected one of expertpack, .*docs"):
+        slug_of(write(tmp_path, {"pack.yaml": b"format: epub\n"}))
 
 
 def test_a_missing_folder_is_the_operators_error(tmp_path: Path) -> None:

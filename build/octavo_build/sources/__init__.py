@@ -1,43 +1,48 @@
-"""Source formats: which adapter reads a folder, and the registry of them.
-
-An adapter is one function `read(root) -> Pack`. `detect` picks it by what stands in the folder.
-"""
+"""Source formats: which adapter reads a folder, and the registry of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from octavo_artifact.errors import ConfigError
 from octavo_build.frontmatter import read_yaml
 from octavo_build.pack import Pack
 from octavo_build.sources import docs, expertpack
-from octavo_build.sources.identity import Identity, pack_slug
+from octavo_build.sources.adapter import Adapter, Options
+from octavo_build.sources.identity import PACK_FILE
 
-ADAPTERS: dict[str, Callable[[Path], Pack]] = {
-    "expertpack": expertpack.read,
-    "docs": docs.read,
-}
+ADAPTERS: dict[str, Adapter] = {adapter.name: adapter for adapter in (expertpack.ADAPTER, docs.ADAPTER)}
+"""By name, in the order in which they are asked whether they recognise a folder; the last one always does."""
 
-
-def detect(root: Path) -> str:
-    """Name of the adapter for a folder: an ExpertPack has a `manifest.yaml`, any other folder is `docs`."""
-    return "expertpack" if (root / expertpack.MANIFEST).is_file() else "docs"
+NO_OPTIONS: Options = {}
 
 
-def slug_of(root: Path) -> str:
-    """The slug that the pack in `root` will have, from its manifest alone.
+def adapter_of(root: Path, options: Options = NO_OPTIONS) -> Adapter:
+    """The adapter for a folder: what `--format` says, else `format` in its `pack.yaml`, else who recognises it.
 
-    Raises ConfigError when there is no such folder.
+    Raises ConfigError when there is no such folder, or no such format.
     """
     if not root.is_dir():
         raise ConfigError(f"{root}: not a folder; expected a pack (a folder of Markdown)")
-    name = {"expertpack": expertpack.MANIFEST, "docs": docs.MANIFEST}[detect(root)]
-    file = root / name
-    metadata = read_yaml(name, file.read_bytes()).metadata if file.is_file() else {}
-    return pack_slug(Identity(name, metadata, []), root)
+    name = options.get("format") or _written_format(root)
+    if name is None:
+        return next(adapter for adapter in ADAPTERS.values() if adapter.recognises(root))
+    if name not in ADAPTERS:
+        raise ConfigError(f"{root.name}: format {name!r}, expected one of {', '.join(ADAPTERS)}")
+    return ADAPTERS[name]
 
 
-def read(root: Path) -> Pack:
-    """Read the pack in `root`."""
-    return ADAPTERS[detect(root)](root)
+def slug_of(root: Path, options: Options = NO_OPTIONS) -> str:
+    """The slug that the pack in `root` will have. Raises ConfigError, as `adapter_of` does."""
+    return adapter_of(root, options).slug(root, options)
+
+
+def read(root: Path, options: Options = NO_OPTIONS) -> Pack:
+    """Read the pack in `root`. Raises ConfigError, as `adapter_of` does."""
+    return adapter_of(root, options).read(root, options)
+
+
+def _written_format(root: Path) -> str | None:
+    file = root / PACK_FILE
+    written = read_yaml(PACK_FILE, file.read_bytes()).metadata.get("format") if file.is_file() else None
+    return written if isinstance(written, str) else None

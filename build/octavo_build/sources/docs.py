@@ -7,22 +7,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from octavo_build.findings import Finding
-from octavo_build.frontmatter import read_yaml
 from octavo_build.pack import Pack
+from octavo_build.sources.adapter import Adapter, Options
 from octavo_build.sources.documents import read_document, with_unique_ids
 from octavo_build.sources.files import read_files
-from octavo_build.sources.identity import Identity, pack_slug
-
-MANIFEST = "pack.yaml"
+from octavo_build.sources.identity import pack_slug, read_identity
 
 
-def read(root: Path) -> Pack:
+def read(root: Path, options: Options) -> Pack:  # every adapter's signature
     """Read the folder `root`; every Markdown file under it becomes a document."""
-    metadata, findings = _manifest(root)
-    identity = Identity(MANIFEST, metadata, findings)
+    identity = read_identity(root)
+    metadata, findings = identity.metadata, identity.findings
     slug = pack_slug(identity, root)
     files, walked = read_files(root)
     findings += walked
@@ -48,9 +44,8 @@ def read(root: Path) -> Pack:
     )
 
 
-def _manifest(root: Path) -> tuple[dict[str, Any], list[Finding]]:
-    file = root / MANIFEST
-    if not file.is_file():
-        return {}, []
-    front = read_yaml(MANIFEST, file.read_bytes())
-    return front.metadata, list(front.findings)
+def _slug(root: Path, options: Options) -> str:  # every adapter's signature
+    return pack_slug(read_identity(root), root)
+
+
+ADAPTER = Adapter("docs", lambda root: True, _slug, read)  # whatever nobody else recognises

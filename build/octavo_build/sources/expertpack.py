@@ -16,10 +16,11 @@ from octavo_build.freshness import refresh_cycle, with_freshness
 from octavo_build.frontmatter import Frontmatter, read_yaml
 from octavo_build.graph_files import GRAPH, ONTOLOGY
 from octavo_build.pack import Pack
+from octavo_build.sources.adapter import Adapter, Options
 from octavo_build.sources.audience import ACCESS_FILE, Said, audience_of, read_access
 from octavo_build.sources.documents import read_document, with_unique_ids
 from octavo_build.sources.files import MARKDOWN, SourceFile, read_files
-from octavo_build.sources.identity import Identity, pack_slug
+from octavo_build.sources.identity import Identity, pack_slug, read_identity
 
 MANIFEST = "manifest.yaml"
 TIERS = ("always", "searchable", "on_demand")
@@ -44,7 +45,7 @@ class _Member:
     """How long a verification of the member's files lasts, where they do not say."""
 
 
-def read(root: Path) -> Pack:
+def read(root: Path, options: Options) -> Pack:  # every adapter's signature
     """Read the ExpertPack in `root`; whatever is wrong with a file or a field is a finding, not an error."""
     findings: list[Finding] = []
     manifest = _manifest(root, MANIFEST, findings)
@@ -204,3 +205,14 @@ def _text(value: object) -> str | None:
 
 def _list(value: object) -> list[Any]:
     return cast(list[Any], value) if isinstance(value, list) else []
+
+
+def _recognises(root: Path) -> bool:
+    return (root / MANIFEST).is_file()
+
+
+def _slug(root: Path, options: Options) -> str:  # every adapter's signature
+    return pack_slug(read_identity(root, MANIFEST), root)
+
+
+ADAPTER = Adapter("expertpack", _recognises, _slug, read)

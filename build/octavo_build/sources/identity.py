@@ -10,6 +10,10 @@ from typing import Any
 
 from octavo_artifact.ids import SLUG
 from octavo_build.findings import Finding
+from octavo_build.frontmatter import read_yaml
+
+PACK_FILE = "pack.yaml"
+"""Says what a folder's own format leaves open: its format, slug, name, version, description."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,18 @@ class Identity:
     def refuse(self, key: str, message: str, code: str = "manifest-field") -> None:
         """Record that a field cannot be used."""
         self.findings.append(Finding(self.file, 0, code, f"{key}: {message}"))
+
+
+def read_identity(root: Path, name: str = PACK_FILE) -> Identity:
+    """What the file `name` says of the pack in `root`; nothing when there is none."""
+    file = root / name
+    if not file.is_file():
+        return Identity(name, {}, [])
+    try:
+        front = read_yaml(name, file.read_bytes())
+    except OSError as error:
+        return Identity(name, {}, [Finding(name, 0, "file-unreadable", error.strerror or "cannot be read")])
+    return Identity(name, front.metadata, list(front.findings))
 
 
 def pack_slug(identity: Identity, root: Path, *, required: bool = False) -> str:
