@@ -11,6 +11,7 @@ from typing import Any
 from octavo_artifact.command import Command
 from octavo_artifact.errors import ArtifactError, OctavoError, PackError
 from octavo_artifact.layout import POINTER, REPORT, TABLES, VECTORS
+from octavo_artifact.schema import AUDIENCES
 from octavo_build.lint import command as lint_command
 
 
@@ -19,6 +20,7 @@ def _build_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("dist"), metavar="DIST", help="where releases go (dist)")
     parser.add_argument("-j", "--jobs", type=int, metavar="N", help="processes that encode (one for each CPU)")
     parser.add_argument("--format", metavar="NAME", help="the packs' source format (what pack.yaml or the folder says)")
+    parser.add_argument("--audience", choices=AUDIENCES, help="the narrowest circle that the releases are for (public)")
     parser.add_argument("--strict", action="store_true", help="release nothing that has an error or a warning")
     parser.add_argument(
         "--state",
@@ -58,7 +60,7 @@ def _build(arguments: Namespace) -> int:
 
 def _options(arguments: Namespace) -> dict[str, str]:
     """What the command line says of the sources."""
-    return {name: value for name in ("format",) if (value := getattr(arguments, name)) is not None}
+    return {name: value for name in ("format", "audience") if (value := getattr(arguments, name)) is not None}
 
 
 def _folders(paths: list[Path]) -> list[Path]:
