@@ -48,8 +48,9 @@ def check_manifest(subject: Subject) -> Iterator[Finding]:
 def check_tiers(subject: Subject) -> Iterator[Finding]:
     """Paths in `context` and `mcp` of every member."""
     for member in subject.members:
-        inner = {page.inner for page in member.pages}
-        inner |= {path.removeprefix(member.prefix) for path in subject.files if path.startswith(member.prefix)}
+        # a composite may name its children's files
+        paths = {page.path for page in subject.pages} | subject.files.keys()
+        inner = {path.removeprefix(member.prefix) for path in paths if path.startswith(member.prefix)}
         known = inner | {str(parent) for path in inner for parent in PurePosixPath(path).parents}
         context = nested(member.manifest, "context")
         tiers: dict[str, str] = {}
