@@ -11,14 +11,17 @@ from typing import Any
 from octavo_artifact.command import Command
 from octavo_artifact.errors import ArtifactError, OctavoError, PackError
 from octavo_artifact.layout import POINTER, REPORT, TABLES, VECTORS
+from octavo_build import knowledge, source_options
 from octavo_build.lint import command as lint_command
+from octavo_build.source_options import options_of
 
 
 def _build_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("packs", nargs="+", type=Path, metavar="PACK", help="folder of a pack")
     parser.add_argument("--out", type=Path, default=Path("dist"), metavar="DIST", help="where releases go (dist)")
     parser.add_argument("-j", "--jobs", type=int, metavar="N", help="processes that encode (one for each CPU)")
-    parser.add_argument("--format", metavar="NAME", help="the packs' source format (what pack.yaml or the folder says)")
+    source_options.add_format(parser)
+    source_options.add_repository(parser)
     parser.add_argument("--strict", action="store_true", help="release nothing that has an error or a warning")
     parser.add_argument(
         "--state",
@@ -39,7 +42,7 @@ def _build(arguments: Namespace) -> int:
     packs = _folders(arguments.packs)
     with Workers(arguments.jobs) as workers, make_progress(quiet=arguments.quiet) as progress:
         build = Build(
-            packs, arguments.out, arguments.state, workers, progress, arguments.strict, options=_options(arguments)
+            packs, arguments.out, arguments.state, workers, progress, arguments.strict, options=options_of(arguments)
         )
         slugs = build.slugs()
         code = run(build)
@@ -54,11 +57,6 @@ def _build(arguments: Namespace) -> int:
         for outcome in outcomes:
             _say(outcome)
     return 1 if code or build.failures else 0
-
-
-def _options(arguments: Namespace) -> dict[str, str]:
-    """What the command line says of the sources."""
-    return {name: value for name in ("format",) if (value := getattr(arguments, name)) is not None}
 
 
 def _folders(paths: list[Path]) -> list[Path]:
@@ -157,6 +155,7 @@ BUILD = Command(
         "octavo build packs/octavo",
         "octavo build packs/* --out dist --strict",
         "octavo build docs --json | jq -r '.packs[].digest'",
+        "octavo build ../billing ../search --source-format repository --roots design,docs",
     ),
     add_arguments=_build_arguments,
     run=_build,
@@ -174,10 +173,28 @@ LINT = Command(
         "octavo lint packs/* --strict --provenance --today 2026-11-30",
         "octavo lint packs/* --format sarif > lint.sarif",
         "octavo lint packs/octavo --except markdown-links --fail-on warning",
+        "octavo lint . --source-format repository",
         "octavo lint --schema frontmatter > frontmatter.schema.json",
     ),
     add_arguments=lint_command.add_arguments,
     run=lint_command.run,
+    extra="build",
+)
+
+KNOWLEDGE = Command(
+    name="knowledge",
+    summary="serve a repository's own knowledge over MCP on standard input and output",
+    description="Compile what each REPO exports (Markdown with `export: true` and a `type` under its roots) into a\n"
+    "cache folder outside of it, only what changed, and serve that to the MCP client that started this command.\n"
+    "Exit codes: 1 nothing can be served, 2 wrong arguments.",
+    examples=(
+        "octavo knowledge",
+        "octavo knowledge ../billing ../search --roots design,docs",
+        "octavo knowledge --build-only",
+        '.mcp.json: {"mcpServers": {"knowledge": {"command": "octavo", "args": ["knowledge"]}}}',
+    ),
+    add_arguments=knowledge.add_arguments,
+    run=knowledge.run,
     extra="build",
 )
 
