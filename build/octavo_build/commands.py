@@ -11,9 +11,9 @@ from typing import Any
 from octavo_artifact.command import Command
 from octavo_artifact.errors import ArtifactError, OctavoError, PackError
 from octavo_artifact.layout import POINTER, REPORT, TABLES, VECTORS
+from octavo_artifact.schema import AUDIENCES
 from octavo_build import knowledge, source_options
 from octavo_build.lint import command as lint_command
-from octavo_build.source_options import options_of
 
 
 def _build_arguments(parser: ArgumentParser) -> None:
@@ -22,6 +22,7 @@ def _build_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-j", "--jobs", type=int, metavar="N", help="processes that encode (one for each CPU)")
     source_options.add_format(parser)
     source_options.add_repository(parser)
+    parser.add_argument("--audience", choices=AUDIENCES, help="the narrowest circle that the releases are for (public)")
     parser.add_argument("--strict", action="store_true", help="release nothing that has an error or a warning")
     parser.add_argument(
         "--state",
@@ -42,7 +43,7 @@ def _build(arguments: Namespace) -> int:
     packs = _folders(arguments.packs)
     with Workers(arguments.jobs) as workers, make_progress(quiet=arguments.quiet) as progress:
         build = Build(
-            packs, arguments.out, arguments.state, workers, progress, arguments.strict, options=options_of(arguments)
+            packs, arguments.out, arguments.state, workers, progress, arguments.strict, options=_options(arguments)
         )
         slugs = build.slugs()
         code = run(build)
@@ -57,6 +58,12 @@ def _build(arguments: Namespace) -> int:
         for outcome in outcomes:
             _say(outcome)
     return 1 if code or build.failures else 0
+
+
+def _options(arguments: Namespace) -> dict[str, str]:
+    """What the command line says of the sources and of what is released of them."""
+    audience = {} if arguments.audience is None else {"audience": arguments.audience}
+    return {**source_options.options_of(arguments), **audience}
 
 
 def _folders(paths: list[Path]) -> list[Path]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from octavo_artifact.schema import Document
+from octavo_artifact.schema import AUDIENCES, Document
 from octavo_build.findings import Finding
 
 
@@ -28,5 +28,9 @@ class Pack:
     documents: tuple[Document, ...]
     """Sorted by path."""
     findings: tuple[Finding, ...]
+    audience: str = AUDIENCES[0]
+    """The narrowest for which a document of it is."""
+    sidecars: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Path of a sidecar to that of its document."""
     extras: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     """Path to bytes of files that say something of the documents: `_graph.yaml`, `ontology.yaml`."""

@@ -37,7 +37,7 @@ from octavo_artifact.layout import (
     VECTORS,
 )
 from octavo_artifact.manifest import Column, FileEntry, Manifest, fingerprint, read_encoder, read_pointer
-from octavo_artifact.schema import Document, Edge, Node, Passage, Resource, Section
+from octavo_artifact.schema import AUDIENCES, Document, Edge, Node, Passage, Resource, Section
 from octavo_artifact.text import ANALYZER, FIELD, lexical_text
 from octavo_build import release
 from octavo_build.content_cache import ContentCache
@@ -62,7 +62,7 @@ from octavo_build.workers import Workers
 # Libraries whose version may change an artifact's bytes.
 LIBRARIES = ("markdown-it-py", "numpy", "onnxruntime", "pyarrow", "pylance", "pyyaml", "regex", "tantivy", "tokenizers")
 
-_BESIDE_IDENTITY = frozenset({"documents", "findings", "extras"})
+_BESIDE_IDENTITY = frozenset({"documents", "findings", "extras", "sidecars"})
 """Fields of a pack that are no part of its identity."""
 
 
@@ -125,7 +125,7 @@ class Work:
 
 def source(root: Path, work: Work, options: Options) -> None:
     """Read the pack into the documents table."""
-    pack = released(read_source(root, options))
+    pack = released(read_source(root, options), options.get("audience", AUDIENCES[0]))
     work.parts.mkdir(parents=True, exist_ok=True)
     write_table(work.parts / DOCUMENTS.file, Document, pack.documents)
     identity = {name: value for name, value in _pack_fields(pack).items() if name not in _BESIDE_IDENTITY}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from octavo_artifact.manifest import (
     read_manifest,
     read_pointer,
 )
-from octavo_artifact.schema import Resource
+from octavo_artifact.schema import AUDIENCES, Resource
 from octavo_serve import reading
 from octavo_serve.encoder import Encoder
 from octavo_serve.graph import Relations, traverse
@@ -42,6 +42,8 @@ class OpenPack:
         self.manifest = manifest
         self.slug = manifest.slug
         self.digest = manifest.digest
+        self.audience = manifest.pack.get("audience", AUDIENCES[0])
+        """The narrowest for which it holds anything."""
         self._tables = Tables(artifact)
         self._relations = Relations(artifact, manifest.counts)
         lexical = LexicalIndex(artifact / LEXICAL, f"{manifest.slug}/{manifest.digest[:12]}/{LEXICAL}")
@@ -103,6 +105,8 @@ class Catalog:
     """By slug, sorted."""
     refused: Mapping[str, str]
     """Slug to the reason why its pack is not served."""
+    withheld: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Slug to audience of packs that are for a narrower one than is served; the operator's to know, no client's."""
 
     def choose(self, slug: str | None) -> OpenPack:
         """The pack that a request means.
@@ -119,8 +123,10 @@ class Catalog:
         return self.packs[slug]
 
 
-def open_catalog(dist: Path, today: date | None = None) -> Catalog:
+def open_catalog(dist: Path, today: date | None = None, audience: str = AUDIENCES[0]) -> Catalog:
     """Open the current release of every pack in `dist`; one that is damaged is refused, the others serve.
+
+    A release that holds anything for a narrower audience than `audience` is withheld as a whole.
 
     `today` is the day by which ages and expiries are told; without it each request takes the system's date in UTC.
     Raises ConfigError when `dist` holds no pack at all.
@@ -132,13 +138,19 @@ def open_catalog(dist: Path, today: date | None = None) -> Catalog:
         raise ConfigError(f"{dist}: no pack; build one with `octavo build PACK --out {dist}`")
     packs: dict[str, OpenPack] = {}
     refused: dict[str, str] = {}
+    withheld: dict[str, str] = {}
     encoders: dict[str, Encoder] = {}
     for directory in directories:
         try:
-            packs[directory.name] = open_release(directory / read_pointer(directory), dist, encoders, today)
+            pack = open_release(directory / read_pointer(directory), dist, encoders, today)
         except ArtifactError as error:
             refused[directory.name] = str(error)
-    return Catalog(packs, refused)
+        else:
+            if pack.audience in AUDIENCES[: AUDIENCES.index(audience) + 1]:
+                packs[pack.slug] = pack
+            else:
+                withheld[pack.slug] = pack.audience
+    return Catalog(packs, refused, withheld)
 
 
 def open_release(artifact: Path, dist: Path, encoders: dict[str, Encoder], today: date | None = None) -> OpenPack:

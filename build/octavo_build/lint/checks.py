@@ -9,7 +9,7 @@ from functools import partial
 
 from octavo_artifact.errors import ConfigError
 from octavo_build.findings import CODES, Finding
-from octavo_build.lint import atoms, frontmatter, links, manifest, provenance, requires, sidecars, structure
+from octavo_build.lint import atoms, frontmatter, links, manifest, provenance, requires, structure
 from octavo_build.lint.codes import LINT_CODES, PROVENANCE
 from octavo_build.lint.subject import Subject
 from octavo_build.sources.expertpack import MANIFEST
@@ -39,7 +39,6 @@ EXPERTPACK: tuple[Check, ...] = (
     requires.check_requires,
     requires.check_cycles,
     requires.check_supersedes,
-    sidecars.check_sidecars,
 )
 
 ALL_CODES: dict[str, tuple[str, str]] = {**CODES, **LINT_CODES}

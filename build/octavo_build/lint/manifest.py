@@ -11,7 +11,8 @@ from typing import Any, cast
 from octavo_build.findings import Finding
 from octavo_build.lint.fields import check_fields, schema
 from octavo_build.lint.subject import Member, Subject, child_paths, entries, nested, text
-from octavo_build.sources.expertpack import MANIFEST, TIERS
+from octavo_build.sources.expertpack import MANIFEST
+from octavo_build.sources.tiers import TIERS
 
 _TOLD_BY_THE_BUILD = frozenset({"slug", "name", "type"})
 _CODES = {"type": "manifest-type", "slug": ""}

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from datetime import date
 
 from octavo_artifact.dates import add, parse_date, parse_duration
-from octavo_artifact.ids import sha256_hex
+from octavo_build.body_hashes import body_hashes
 from octavo_build.findings import Finding
-from octavo_build.frontmatter import read_frontmatter
 from octavo_build.lint.subject import Member, Page, Subject, nested, text
 
 _SKIPPED_TYPES = frozenset({"index", "source", "proposition", "summary", "training"})
@@ -35,7 +34,7 @@ def _check_page(member: Member, page: Page, today: date | None) -> Iterator[Find
         message = f"verified_at: {written} is {(today - verified).days} days ago, the cycle is {_cycle(member, page)}"
         yield page.finding("W-PROV-03", message, "verified_at")
     claimed = page.text("content_hash")
-    if claimed and claimed.removeprefix("sha256:") not in body_hashes(page):
+    if claimed and claimed.removeprefix("sha256:") not in body_hashes(page.document.raw, page.document.body_offset):
         expected = f"sha256:{page.document.body_sha256}"
         yield page.finding("W-PROV-02", f"content_hash: {claimed[:24]!r}, expected {expected!r}", "content_hash")
     valid = parse_date(page.text("valid_from"))
@@ -58,20 +57,6 @@ def _later(day: str, duration: str) -> date | None:
         return add(start, parse_duration(duration)) if start else None
     except ValueError:  # its value is told by the check of fields
         return None
-
-
-def body_hashes(page: Page) -> frozenset[str]:
-    """Every sha256 that an author's tool may have made of the body.
-
-    It may begin after the first or the last frontmatter block, with or without the newlines that follow; the official
-    tool reads CRLF as LF.
-    """
-    raw = page.document.raw
-    first = read_frontmatter(page.path, raw).body_offset
-    bodies = {raw[first:], raw[page.document.body_offset :]}
-    bodies |= {body.replace(b"\r\n", b"\n") for body in bodies}
-    bodies |= {body.lstrip(b"\r\n") for body in bodies} | {b"\n" + body for body in bodies}
-    return frozenset(sha256_hex(body) for body in bodies)
 
 
 def check_expiry(subject: Subject, today: date | None) -> Iterator[Finding]:
