@@ -188,6 +188,9 @@ def test_lint_has_the_invariants_of_the_contract(tmp_path: Path) -> None:
     (pack,) = json.loads(done.stdout)["packs"]
     assert done.returncode == 1
     assert [(finding["path"], finding["code"]) for finding in pack["findings"]] == [("notes/a.md", "export-untyped")]
+    (tmp_path / ".git").mkdir()
+    below = octavo("lint", "notes", "--source-format", "repository", "--roots", "notes", cwd=tmp_path)
+    assert below.stdout.startswith("notes/a.md:2: error export-untyped")
     assert octavo("lint", EXAMPLE).returncode == 0
 
 

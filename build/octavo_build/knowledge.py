@@ -71,7 +71,7 @@ def _compile(tops: Sequence[Path], options: Mapping[str, str], cache: Path) -> N
     from octavo_build.workers import Workers
 
     dist = cache / "dist"
-    with Workers(None) as workers, make_progress(bars=False) as progress:
+    with Workers() as workers, make_progress(bars=False) as progress:
         build = Build(tops, dist, cache / "state", workers, progress, options=options)
         slugs = build.slugs()
         code = run(build)

@@ -75,10 +75,12 @@ def _lint(path: Path, sources: Mapping[str, str], options: Options, fail_on: str
     from octavo_build.lint.checks import lint
     from octavo_build.lint.render.linted import Linted
     from octavo_build.lint.subject import read_subject
+    from octavo_build.sources import adapter_of
 
     if not path.is_dir():
         raise ConfigError(f"{path}: not a folder; expected a pack (a folder of Markdown)")
     subject = read_subject(path, sources)
+    path = adapter_of(path, sources).home(path)
     found = tuple(lint(subject, options))
     return Linted(subject.pack.slug, _shown_folder(path), len(subject.pack.documents), found, fail_on)
 

@@ -27,3 +27,5 @@ class Adapter:
     """The pack in a folder. What is wrong with a file or a field is a finding, not an error."""
     files: Callable[[Path, Options], list[Path]] = lambda root, options: [root / path for path in list_files(root)]
     """Every path that `read` may look at, sorted; for the build's own bookkeeping."""
+    home: Callable[[Path], Path] = lambda root: root
+    """The folder to which the paths of the documents and findings are relative."""

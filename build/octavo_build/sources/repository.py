@@ -223,4 +223,4 @@ def _list_files(root: Path, options: Options) -> list[Path]:
     return [repository.top / name for name in names]
 
 
-ADAPTER = Adapter(NAME, lambda root: False, _slug, read, _list_files)  # only where somebody says so
+ADAPTER = Adapter(NAME, lambda root: False, _slug, read, _list_files, top_level)  # only where somebody says so
