@@ -113,6 +113,8 @@ def test_nothing_but_the_protocol_is_on_stdout_while_the_example_compiles(tmp_pa
         (repository / "design" / f"note-{number}.md").write_text(
             f"---\nexport: true\ntype: Note\n---\nNote {number} is about berth {number}.\n"
         )
+    (repository / "mcp").mkdir()  # a folder with the name of a module that the server imports
+    (repository / "mcp" / "__init__.py").write_text("raise ImportError\n")
     done = subprocess.run(
         [sys.executable, repository / SCRIPT],
         input=json.dumps(request) + "\n",

@@ -36,6 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Compile, then become the server. Raises OctavoError when there is no release to serve."""
+    from octavo_build.sources import slug_of
     from octavo_build.sources.repository import top_level
 
     options = source_options.options_of(arguments)
@@ -43,7 +44,7 @@ def run(arguments: Namespace) -> int:
     if missing:
         raise ConfigError(f"{missing[0]}: not a folder; expected one in a repository")
     tops = sorted({top_level(folder) for folder in arguments.repositories})
-    cache = cache_folder(tops, options, os.environ)
+    cache = cache_folder([(slug_of(top, options), top) for top in tops], options, os.environ)
     with _stdout_kept_clean():
         _compile(tops, options, cache)
     if not arguments.build_only:
@@ -53,14 +54,16 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def cache_folder(tops: Sequence[Path], options: Mapping[str, str], environment: Mapping[str, str]) -> Path:
-    """Where releases of these repositories read in this way are kept: outside of them, in the user's cache.
+def cache_folder(
+    repositories: Sequence[tuple[str, Path]], options: Mapping[str, str], environment: Mapping[str, str]
+) -> Path:
+    """Where releases of these repositories (slug, top level), read in this way, are kept: in the user's cache.
 
     Another owner or other roots have a folder of their own, so that no server finds a release it was not asked for.
     """
     given = environment.get("XDG_CACHE_HOME", "")
     base = Path(given) if os.path.isabs(given) else Path.home() / ".cache"  # a relative one is to be ignored
-    key = canonical_json([[ascii(str(top)) for top in tops], sorted(options.items())])
+    key = canonical_json([[[slug, ascii(str(top))] for slug, top in repositories], sorted(options.items())])
     return base / "octavo" / sha256_hex(key)[:32]
 
 

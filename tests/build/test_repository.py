@@ -281,11 +281,12 @@ def test_the_cache_is_outside_the_repository_and_one_for_each_reading_of_it(tmp_
     environment = {"XDG_CACHE_HOME": os.fspath(tmp_path / "cache")}
     repo = tmp_path / "repo"
     folders = {
-        cache_folder([repo], {}, environment),
-        cache_folder([repo], {"owner": "x"}, environment),
-        cache_folder([repo], {"roots": "x"}, environment),
-        cache_folder([tmp_path / "other"], {}, environment),
+        cache_folder([("repo", repo)], {}, environment),
+        cache_folder([("repo", repo)], {"roots": "x"}, environment),
+        cache_folder([("other", repo)], {}, environment),
+        cache_folder([("repo", tmp_path / "other")], {}, environment),
+        cache_folder([("repo", repo), ("other", tmp_path / "other")], {}, environment),
     }
-    assert len(folders) == 4
+    assert len(folders) == 5
     assert all(folder.parent == tmp_path / "cache" / "octavo" for folder in folders)
-    assert cache_folder([repo], {}, {"XDG_CACHE_HOME": "relative"}).is_relative_to(Path.home() / ".cache")
+    assert cache_folder([("repo", repo)], {}, {"XDG_CACHE_HOME": "relative"}).is_relative_to(Path.home() / ".cache")
