@@ -184,6 +184,7 @@ def test_roots_are_relative_to_gits_top_level_and_missing_ones_are_told(tmp_path
     repository(tmp_path, {"docs/a.md": EXPORTED, "docs/in/b.md": EXPORTED, "design/c.md": EXPORTED})
     pack = read(tmp_path / "deep" / "down", {"format": "repository", "roots": f"docs,docs/in,none,../x,{tmp_path}/d"})
     assert list(uris(pack)) == ["docs/a.md", "docs/in/b.md"]
+    assert told(pack) == []
     assert [finding.message for finding in pack.findings if finding.code == "root-skipped"] == [
         "'../x' leads out of the repository",
         "'d' is no folder of the repository",
