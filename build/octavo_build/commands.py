@@ -109,6 +109,22 @@ def _say(outcome: dict[str, Any]) -> None:
     )
 
 
+def _aks_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("pack", type=Path, metavar="PACK", help="folder of a pack")
+
+
+def _aks(arguments: Namespace) -> int:
+    from octavo_artifact.ids import canonical_json
+    from octavo_build.agent_knowledge import records, without_id
+    from octavo_build.sources import read
+
+    pack = read(arguments.pack)
+    sys.stdout.write(b"".join(map(canonical_json, records(pack))).decode())
+    if left_out := without_id(pack):
+        print(f"octavo: {pack.slug}: {left_out} documents have no id of their own; left out", file=sys.stderr)
+    return 0
+
+
 def _sql_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("artifact", type=Path, metavar="ARTIFACT", help="dist/SLUG/DIGEST, or dist/SLUG")
     parser.add_argument("query", metavar="QUERY", help="SQL over documents, passages, edges, nodes, resources, vectors")
@@ -202,6 +218,20 @@ KNOWLEDGE = Command(
     ),
     add_arguments=knowledge.add_arguments,
     run=knowledge.run,
+    extra="build",
+)
+
+AKS = Command(
+    name="aks",
+    summary="export a pack as agent knowledge, a record a document",
+    description="Print the public documents of PACK as JSON Lines (expertpack.agent_knowledge.v1), sorted by id: what\n"
+    "each says and where, its hash and relations. One without an id is left out; octavo lint --aks names it.",
+    examples=(
+        "octavo aks packs/octavo > octavo.aks.jsonl",
+        "octavo aks packs/octavo | jq -r '[.id, .canonical_statement] | @tsv'",
+    ),
+    add_arguments=_aks_arguments,
+    run=_aks,
     extra="build",
 )
 

@@ -71,6 +71,7 @@ CODES: dict[str, tuple[str, str]] = {
     "sidecar-stale": ("warning", "write the sidecar anew; the document has changed since, and no chunk is used"),
     "sidecar-unchecked": ("note", "let the sidecar say the document's content_hash; its chunks fit, and are used"),
     "sidecar-unused": ("note", "remove the sidecar, or declare the document standard; an atomic one is never cut"),
+    "sequence-broken": ("warning", "number the parts 1 of N to N of N, each once; readers are led from part to part"),
     "graph-stale": ("warning", "export _graph.yaml anew or remove it; the graph is made from the documents"),
     "ontology-invalid": ("warning", "mend the entry of ontology.yaml; it is left out"),
 }

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from octavo_artifact.parameters import DEFAULTS
 from octavo_artifact.schema import AUDIENCES, Document
 from octavo_build.findings import Finding
 
@@ -28,6 +29,8 @@ class Pack:
     documents: tuple[Document, ...]
     """Sorted by path."""
     findings: tuple[Finding, ...]
+    retrieval: dict[str, Any] = field(default_factory=lambda: asdict(DEFAULTS))
+    """The parameters of the search, by name."""
     audience: str = AUDIENCES[0]
     """The narrowest for which a document of it is."""
     sidecars: Mapping[str, str] = field(default_factory=dict[str, str])

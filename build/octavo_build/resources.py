@@ -1,10 +1,11 @@
-"""What MCP lists of a pack: its manifest, its file list, and every file with its true type.
+"""What MCP lists of a pack: its manifest, its overview, its file list, and every file with its true type.
 
 Of a knowledge repository it lists what okf-mcp-server does: the bodies of the documents and nothing else.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from octavo_artifact.ids import KNOWLEDGE, canonical_json, sha256_hex
@@ -37,10 +38,23 @@ def _made(pack: Pack) -> list[Resource]:
         "metadata": pack.metadata,
     }
     files = [_file_row(document) for document in pack.documents]
-    return [
+    made = [
         _generated(pack, "manifest", "What the pack says of itself", manifest),
         _generated(pack, "files", "The pack's files with type, tags and size", files),
+        *(_overview(pack, row, document) for row, document in enumerate(pack.documents) if _is_entry(pack, document)),
     ]
+    if boundary := pack.metadata.get("authority_boundary"):
+        made.append(_generated(pack, "authority", "What the pack may be relied on for", boundary))
+    return made
+
+
+def _is_entry(pack: Pack, document: Document) -> bool:
+    return document.path == pack.entry_point
+
+
+def _overview(pack: Pack, row: int, document: Document) -> Resource:
+    """The document to read first, under a name that every pack has."""
+    return replace(_file(row, document), uri=f"ep://{pack.slug}/overview", name="overview")
 
 
 def _generated(pack: Pack, name: str, description: str, value: object) -> Resource:

@@ -17,6 +17,7 @@ from octavo_artifact.manifest import (
     read_manifest,
     read_pointer,
 )
+from octavo_artifact.parameters import Retrieval, read_retrieval
 from octavo_artifact.schema import AUDIENCES, Resource
 from octavo_serve import reading
 from octavo_serve.encoder import Encoder
@@ -25,7 +26,7 @@ from octavo_serve.lexical import LexicalIndex
 from octavo_serve.prompts import Prompt, list_prompts
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
-from octavo_serve.search import Index, search
+from octavo_serve.search import Index, documents_near, search
 from octavo_serve.tables import Tables
 from octavo_serve.vectors import VectorIndex
 
@@ -39,6 +40,7 @@ class OpenPack:
         Raises ArtifactError naming the part that does not open.
         """
         self._today = today
+        self._parameters = _parameters(manifest)
         self.manifest = manifest
         self.slug = manifest.slug
         self.digest = manifest.digest
@@ -59,15 +61,19 @@ class OpenPack:
 
     def search(self, request: SearchRequest) -> SearchResult:
         """Find passages."""
-        return search(self._index, request, self._day())
+        return search(self._index, request, self._day(), self._parameters)
 
     def read(self, request: ReadRequest) -> ReadResult:
         """Read a document; see `reading.read`."""
-        return reading.read(self.manifest, self._tables, request, self._day())
+        return reading.read(self.manifest, self._tables, request, self._day(), self._relations.parts_around)
 
     def traverse(self, request: TraverseRequest) -> TraverseResult:
         """Follow the edges from a node; see `graph.traverse`."""
-        return traverse(self.manifest, self._tables, self._relations, request)
+
+        def nearness(start: int | None) -> Mapping[int, float]:
+            return documents_near(self._index, request.query, start)
+
+        return traverse(self.manifest, self._tables, self._relations, request, nearness)
 
     def topics(self, request: TopicsRequest) -> TopicsResult:
         """List the documents by type."""
@@ -166,3 +172,10 @@ def open_release(artifact: Path, dist: Path, encoders: dict[str, Encoder], today
     if name not in encoders:
         encoders[name] = Encoder(dist / ENCODERS / name, name)
     return OpenPack(artifact, encoders[name], manifest, today)
+
+
+def _parameters(manifest: Manifest) -> Retrieval:
+    try:
+        return read_retrieval(manifest.parameters.get("retrieval", {}))
+    except ConfigError as error:
+        raise ArtifactError(f"{manifest.slug}/{manifest.digest[:12]}/{MANIFEST}: retrieval.{error}") from error

@@ -9,8 +9,17 @@ from functools import partial
 
 from octavo_artifact.errors import ConfigError
 from octavo_build.findings import CODES, Finding
-from octavo_build.lint import atoms, frontmatter, links, manifest, provenance, requires, structure
-from octavo_build.lint.codes import LINT_CODES, PROVENANCE
+from octavo_build.lint import (
+    atoms,
+    evaluation,
+    frontmatter,
+    links,
+    manifest,
+    provenance,
+    requires,
+    structure,
+)
+from octavo_build.lint.codes import AKS, LINT_CODES, PROVENANCE
 from octavo_build.lint.subject import Subject
 from octavo_build.sources.expertpack import MANIFEST
 
@@ -22,12 +31,17 @@ ANY_FORMAT: tuple[Check, ...] = (manifest.check_presence, links.check_links)
 EXPERTPACK: tuple[Check, ...] = (
     manifest.check_manifest,
     manifest.check_tiers,
+    manifest.check_always,
+    manifest.check_prompts,
+    manifest.check_authority,
     manifest.check_composite,
     frontmatter.check_required,
     frontmatter.check_values,
+    frontmatter.check_navigation,
     frontmatter.check_folder_types,
     structure.check_names,
     structure.check_indexes,
+    structure.check_relations,
     structure.check_verbatim,
     links.check_related,
     links.check_link_style,
@@ -39,6 +53,7 @@ EXPERTPACK: tuple[Check, ...] = (
     requires.check_requires,
     requires.check_cycles,
     requires.check_supersedes,
+    evaluation.check_refusals,
 )
 
 ALL_CODES: dict[str, tuple[str, str]] = {**CODES, **LINT_CODES}
@@ -52,10 +67,12 @@ class Options:
     today: date | None = None
     """Against which ages are reckoned; None leaves them unchecked. There is no clock here."""
     provenance: bool = False
-    """Whether W-PROV-01 to 05 are checked; naming one of them in `only` does so too."""
+    """Whether W-PROV-01 to 06 are checked; naming one of them in `only` does so too."""
     only: frozenset[str] = frozenset()
     """Codes that are told; empty for all."""
     without: frozenset[str] = frozenset()
+    aks: bool = False
+    """Whether W-AKS-01 to 04 are checked, and W-PROV with them; naming one in `only` does so too."""
 
     def __post_init__(self) -> None:
         unknown = sorted((self.only | self.without) - ALL_CODES.keys())
@@ -69,13 +86,16 @@ def lint(subject: Subject, options: Options | None = None) -> list[Finding]:
     checks: list[Check] = [*ANY_FORMAT]
     if subject.pack.source_format == "expertpack":
         checks += [*EXPERTPACK, partial(provenance.check_expiry, today=options.today)]
-        if options.provenance or options.only & PROVENANCE:
+        if options.provenance or options.aks or options.only & PROVENANCE:
             checks.append(partial(provenance.check_provenance, today=options.today))
+        if options.aks or options.only & AKS:
+            checks.append(provenance.check_agent_knowledge)
         checks.append(partial(provenance.check_clock, today=options.today))
     # where the build found the same fault of a date or duration, its message says what became of the value
     built = {(finding.path, finding.line, finding.code) for finding in subject.pack.findings}
     found = {finding for check in checks for finding in check(subject)}
     found = {finding for finding in found if (finding.path, finding.line, finding.code) not in built}
+    found -= {replace(finding, code="value-unknown") for finding in found if finding.code == "W-PROV-06"}
     found |= set(_official(subject, found))
     return sorted(finding for finding in found if _is_told(finding, options))
 

@@ -17,6 +17,7 @@ OFFICIAL: dict[str, tuple[str, str]] = {
     "missing-vbt-to-sum": ("error", "name the summary in related of the verbatim file"),
     "missing-sum-to-vbt": ("error", "name the verbatim file in related of the summary"),
     "broken-canonical-verbatim": ("error", "mend canonical_verbatim; no document of the pack has that name"),
+    "E-MCP-01": ("error", "mend source in mcp.prompts; it is the path or the id of a document"),
     "no-frontmatter": ("warning", "begin the file with frontmatter (title, type, tags, pack)"),
     "missing-fm-field": ("warning", "add the field to the frontmatter"),
     "type-dir-mismatch": ("warning", "give the file the type of its folder, or move it"),
@@ -43,6 +44,21 @@ OFFICIAL: dict[str, tuple[str, str]] = {
     "W-PROV-03": ("warning", "verify the file again; it is older than its refresh cycle"),
     "W-PROV-04": ("warning", "give the file an id that survives renames"),
     "W-PROV-05": ("warning", "mend the dates; a file cannot be verified before it is valid"),
+    "W-PROV-06": ("warning", "write confidence as expert-verified, crawled or inferred"),
+    "W-AKS-01": ("warning", "give the file an id; an agent's knowledge records are known by it"),
+    "W-AKS-02": ("warning", "say in verified_at when the file was last verified; its record has no date"),
+    "W-AKS-03": ("warning", "record content_hash; without one a later change of the text goes unseen"),
+    "W-AKS-04": ("warning", "open the file with a sentence that says what it holds; its record has no statement"),
+    "W-TIER-01": ("warning", "keep the always tier small and name its files; every session pays for it"),
+    "W-TIER-02": ("warning", "declare retrieval_strategy: navigation; the file leads to others and answers nothing"),
+    "W-TIER-03": ("warning", "take volatile files out of context.always; what a session begins with should hold"),
+    "W-GRAPH-01": ("warning", "move its entities and relations to ontology.yaml and remove the file; nothing reads it"),
+    "W-AUTH-01": ("warning", "say in authority_boundary what the pack answers and what it does not"),
+    "W-AUTH-02": ("warning", "write authority_boundary with in_scope and out_of_scope"),
+    "W-EVAL-01": ("warning", "add questions that the pack must refuse, at least 3 in all"),
+    "W-MCP-01": ("warning", "name a document of type workflow as the prompt's source"),
+    "W-MCP-02": ("warning", "declare the prompt's source retrieval_strategy: atomic; it is given whole"),
+    "W-MCP-03": ("warning", "write mcp.instructions as a text of at most 500 characters"),
 }
 
 OWN: dict[str, tuple[str, str]] = {
@@ -65,3 +81,6 @@ LINT_CODES: dict[str, tuple[str, str]] = {**OFFICIAL, **OWN}
 
 PROVENANCE = frozenset(code for code in OFFICIAL if code.startswith("W-PROV-"))
 """Checked when asked for, as upstream does."""
+
+AKS = frozenset(code for code in OFFICIAL if code.startswith("W-AKS-"))
+"""Whether the pack can be exported as agent knowledge; checked when asked for, too."""

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from datetime import date
 
 from octavo_artifact.dates import add, parse_date, parse_duration
+from octavo_build.agent_knowledge import MIN_STATEMENT, canonical_statement
 from octavo_build.body_hashes import body_hashes
 from octavo_build.findings import Finding
+from octavo_build.lint.fields import check_fields
 from octavo_build.lint.subject import Member, Page, Subject, nested, text
 
 _SKIPPED_TYPES = frozenset({"index", "source", "proposition", "summary", "training"})
@@ -16,9 +18,23 @@ _SKIPPED_TYPES = frozenset({"index", "source", "proposition", "summary", "traini
 def check_provenance(subject: Subject, today: date | None) -> Iterator[Finding]:
     """Ids, dates and hashes of content files; files at a member's root are exempt, as upstream."""
     for member in subject.members:
-        for page in member.content:
-            if page.folder and page.text("type") not in _SKIPPED_TYPES:
-                yield from _check_page(member, page, today)
+        for page in _with_provenance(member):
+            yield from _check_page(member, page, today)
+
+
+def _with_provenance(member: Member) -> Iterator[Page]:
+    return (page for page in member.content if page.folder and page.text("type") not in _SKIPPED_TYPES)
+
+
+def check_agent_knowledge(subject: Subject) -> Iterator[Finding]:
+    """What a record of agent knowledge (AKS) takes from a content file: id, date, hash and statement."""
+    for member in subject.members:
+        for page in _with_provenance(member):
+            for code, field in (("W-AKS-01", "id"), ("W-AKS-02", "verified_at"), ("W-AKS-03", "content_hash")):
+                if not page.text(field):
+                    yield page.finding(code, f"{field}: missing")
+            if len(canonical_statement(page.body)) < MIN_STATEMENT:
+                yield page.finding("W-AKS-04", f"no opening paragraph of {MIN_STATEMENT} characters or more")
 
 
 def _check_page(member: Member, page: Page, today: date | None) -> Iterator[Finding]:
@@ -40,6 +56,8 @@ def _check_page(member: Member, page: Page, today: date | None) -> Iterator[Find
     valid = parse_date(page.text("valid_from"))
     if valid and verified and valid > verified:
         yield page.finding("W-PROV-05", f"valid_from {valid} is after verified_at {verified}", "valid_from")
+    for _, _, message in check_fields("frontmatter", {"confidence": page.metadata.get("confidence")}):
+        yield page.finding("W-PROV-06", message, "confidence")
 
 
 def _cycle(member: Member, page: Page) -> str:

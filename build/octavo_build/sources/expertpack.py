@@ -105,6 +105,7 @@ def read(root: Path, options: Options) -> Pack:  # every adapter's signature
         description=identity.text("description") or "",
         entry_point=entry if entry in paths else None,
         source_format="expertpack",
+        retrieval=identity.retrieval(),
         metadata=manifest,
         documents=cut,
         findings=tuple(sorted(findings + duplicates)),
