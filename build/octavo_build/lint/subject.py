@@ -15,7 +15,7 @@ from octavo_build.graph import Resolver
 from octavo_build.lint.references import Reference, find_references
 from octavo_build.markdown import Block, Body, parse_body
 from octavo_build.pack import Pack
-from octavo_build.sources import read
+from octavo_build.sources import NO_OPTIONS, Options, read
 from octavo_build.sources.expertpack import MANIFEST, child_prefix
 from octavo_build.sources.files import read_files
 
@@ -110,9 +110,9 @@ class Subject:
         return tuple(page for member in self.members for page in member.content)
 
 
-def read_subject(root: Path) -> Subject:
+def read_subject(root: Path, options: Options = NO_OPTIONS) -> Subject:
     """Read the pack in `root` for checking."""
-    pack = read(root)
+    pack = read(root, options)
     if pack.source_format != "expertpack":
         return subject_of(pack)
     folders = {"": root}
