@@ -63,7 +63,7 @@ def cached(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def body_of(file: Path) -> bytes:
-    return file.read_bytes().partition(b"---\n")[2].partition(b"\n---\n")[2]
+    return file.read_bytes().partition(b"---\n")[2].partition(b"\n---\n")[2].strip()
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])

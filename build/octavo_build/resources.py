@@ -87,7 +87,8 @@ def _file(row: int, document: Document) -> Resource:
 
 
 def _body(row: int, document: Document) -> Resource:
-    content = document.raw[document.body_offset :]
+    body = document.raw[document.body_offset :]
+    content = body.strip()  # as okf-mcp-server gives it, so that hashes agree
     return Resource(
         uri=document.uri,
         name=document.title,
@@ -98,7 +99,7 @@ def _body(row: int, document: Document) -> Resource:
         sha256=sha256_hex(content),
         document=row,
         content=None,
-        start=document.body_offset,
+        start=len(document.raw) - len(body.lstrip()),
     )
 
 

@@ -65,7 +65,7 @@ def test_a_document_has_the_address_name_and_description_of_the_contract(tmp_pat
     assert (resource.uri, resource.name) == ("knowledge://me/note/doc-1", "doc-1 - Some Title")
     assert (resource.description, resource.mime_type) == ("First line.", "text/markdown")
     body = text.encode()[resource.start : resource.start + resource.size]
-    assert body == b"\n# Heading\n\nFirst line.\nSecond line.\n"
+    assert body == b"# Heading\n\nFirst line.\nSecond line."
 
 
 @pytest.mark.parametrize(
