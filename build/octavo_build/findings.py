@@ -20,8 +20,15 @@ CODES: dict[str, tuple[str, str]] = {
         "warning",
         "keep one of the keys; of one block the last is used, of two blocks the first block's",
     ),
-    "frontmatter-unclosed": ("warning", "close the frontmatter with a line ---; the file is read as all body"),
-    "frontmatter-not-mapping": ("warning", "write the frontmatter as key: value; the block is read as body"),
+    "metadata-invalid": ("error", "mend the TOML; the file is built without its metadata"),
+    "frontmatter-unclosed": (
+        "warning",
+        "close the frontmatter with a second line --- or +++; the file is read as all body",
+    ),
+    "frontmatter-not-mapping": (
+        "warning",
+        "write the frontmatter as key: value (TOML: key = value); the block is read as body",
+    ),
     "frontmatter-missing": ("warning", "begin the file with frontmatter (title, type, tags)"),
     "frontmatter-value": ("warning", "give the field a value of the expected kind; it is left out"),
     "bom": ("warning", "save the file without a byte order mark; it is skipped"),
