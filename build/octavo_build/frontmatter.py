@@ -256,13 +256,12 @@ def _read_json(path: str, raw: bytes, start: int) -> Frontmatter:
         depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(mark.group(), 0)
         if depth == 1 and mark[2] is not None:
             lines[mark[1]] = 1 + len(re.findall(r"\r\n|\r|\n", text[: mark.start()]))
+    names = map(_text, repeated)
     findings = tuple(
-        Finding(path, lines.get(name, 1), "yaml-duplicate-key", f"{name!r} stands twice")
-        for name in map(_text, repeated)
+        Finding(path, lines.get(name, 1), "yaml-duplicate-key", f"{name!r} stands twice") for name in names
     )
-    return Frontmatter(
-        value, start + len(text[: end + after.end()].encode("utf-8", "surrogateescape")), findings, lines
-    )
+    length = len(text[: end + after.end()].encode("utf-8", "surrogateescape"))
+    return Frontmatter(value, start + length, findings, lines)
 
 
 def _as_written(value: dict[str, Any]) -> dict[str, Any]:

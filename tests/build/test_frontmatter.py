@@ -176,7 +176,8 @@ a.b = 1e3
 
 
 def test_values_of_json_are_text_and_keys_have_lines() -> None:
-    raw = '{\n"version": 1.10, "no": false,\n"at": {"title": 1}, "none": null,\n"é\\ud800": "\\ud83d\\ude00"\n}\nB'.encode()
+    text = '{\n"version": 1.10, "no": false,\n"at": {"title": 1}, "none": null,\n"é\\ud800": "\\ud83d\\ude00"\n}\nB'
+    raw = text.encode()
     front = read_frontmatter("a.md", raw)
     assert front.metadata["version"] == "1.10"
     assert (front.metadata["no"], front.metadata["none"], front.metadata["at"]) == ("false", None, {"title": "1"})
