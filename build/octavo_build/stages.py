@@ -61,7 +61,8 @@ from octavo_build.workers import Workers
 
 # Libraries whose version may change an artifact's bytes.
 LIBRARIES = (
-    "markdown-it-py", "numpy", "onnxruntime", "pathspec", "pyarrow", "pylance", "pyyaml", "regex", "tantivy", "tokenizers",
+    "markdown-it-py", "numpy", "onnxruntime", "pathspec", "pyarrow", "pylance", "pyyaml", "regex", "tantivy",
+    "tokenizers",
 )  # fmt: skip
 
 _BULK = frozenset({"documents", "findings", "extras", "sidecars"})

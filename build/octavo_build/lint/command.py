@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from octavo_build.lint.checks import Options
     from octavo_build.lint.render.linted import Linted
 
+STATE = ".octavo"
+"""Where a build keeps, by default, what it fetched."""
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `octavo lint`."""
@@ -72,10 +75,11 @@ def _lint(path: Path, options: Options, fail_on: str) -> Linted:
     from octavo_build.lint.checks import lint
     from octavo_build.lint.render.linted import Linted
     from octavo_build.lint.subject import read_subject
+    from octavo_build.sources.git import located
 
     if not path.is_dir():
         raise ConfigError(f"{path}: not a folder; expected a pack (a folder of Markdown)")
-    subject = read_subject(path)
+    subject = read_subject(located(path, Path(STATE)))
     found = tuple(lint(subject, options))
     return Linted(subject.pack.slug, _shown_folder(path), len(subject.pack.documents), found, fail_on)
 
