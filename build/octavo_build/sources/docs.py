@@ -7,8 +7,8 @@ exclude, drafts); otherwise the folder does.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from octavo_artifact.schema import Document
@@ -43,6 +43,18 @@ EVERYWHERE = 20
 _HABITS = frozenset({"bom", "crlf"})
 
 
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """What holds for all pages of a folder."""
+
+    name: str
+    site: Site
+    languages: Mapping[str, str]
+    """By path."""
+    language: str | None
+    """Of the pages that nothing else is known of."""
+
+
 def read(root: Path, options: Options) -> Pack:  # every adapter's signature
     """Read the folder `root`; every text under it that is meant to be read becomes a document."""
     identity = read_identity(root)
@@ -54,11 +66,10 @@ def read(root: Path, options: Options) -> Pack:  # every adapter's signature
     findings += walked
     if not files and identity.metadata.get("include"):
         identity.refuse("include", "no file of the folder matches", "manifest-path")
-    languages = languages_by_path(file.path for file in files)
-    language = _pack_language(identity)
+    folder = _Folder(name, site, languages_by_path(file.path for file in files), _pack_language(identity))
     with_drafts = identity.flag("drafts")
     documents: list[Document] = []
-    drafts = unlisted = 0
+    drafts = 0
     for file in files:
         document, front, found = read_document(file, slug, second_block=False, needs_frontmatter=False, relations=False)
         # in other people's frontmatter a field of another kind is no mistake
@@ -66,25 +77,12 @@ def read(root: Path, options: Options) -> Pack:  # every adapter's signature
         if _is_draft(file.path, fields) and not with_drafts:
             drafts += 1
             continue
-        if hidden := truth(fields.text("unlisted")) is True:
-            unlisted += 1
-        said = (language_tag(fields.text(key)) for key in ("lang", "language"))
-        described = (fields.text(key) for key in DESCRIPTIONS)
-        documents.append(
-            replace(
-                document,
-                title=_label(document, fields, site, name) or document.title,
-                description=next(filter(None, described), None),
-                tags=tuple(dict.fromkeys(tag for key in TAGS for tag in fields.texts(key))),
-                searchable=document.searchable and not hidden,
-                language=next(filter(None, (*said, languages.get(file.path), language)), None),
-            )
-        )
+        documents.append(_page(document, fields, folder))
         findings += found
+        if _is_unlisted(fields):
+            findings.append(Finding(file.path, front.lines.get("unlisted", 1), "unlisted", "it can be read only"))
     if drafts:
         findings.append(Finding("", 0, "draft-omitted", f"{drafts} drafts"))
-    if unlisted:
-        findings.append(Finding("", 0, "unlisted", f"{unlisted} pages"))
     unique, _ = with_unique_ids(slug, _with_own_ids(documents))
     return Pack(
         slug=slug,
@@ -101,6 +99,20 @@ def read(root: Path, options: Options) -> Pack:  # every adapter's signature
     )
 
 
+def _page(document: Document, fields: Fields, folder: _Folder) -> Document:
+    """The document with what site generators would make of its fields."""
+    said = (language_tag(fields.text(key)) for key in ("lang", "language"))
+    languages = (*said, folder.languages.get(document.path), folder.language)
+    return replace(
+        document,
+        title=_label(document, fields, folder) or document.title,
+        description=next(filter(None, map(fields.text, DESCRIPTIONS)), None),
+        tags=tuple(dict.fromkeys(tag for key in TAGS for tag in fields.texts(key))),
+        searchable=document.searchable and not _is_unlisted(fields),
+        language=next(filter(None, languages), None),
+    )
+
+
 def _is_draft(path: str, fields: Fields) -> bool:
     """As Hugo, Docusaurus and Jekyll say it."""
     return (
@@ -110,12 +122,17 @@ def _is_draft(path: str, fields: Fields) -> bool:
     )
 
 
-def _label(document: Document, fields: Fields, site: Site, name: str) -> str | None:
+def _is_unlisted(fields: Fields) -> bool:
+    """As Docusaurus says it of a page that only those see who know where it is."""
+    return truth(fields.text("unlisted")) is True
+
+
+def _label(document: Document, fields: Fields, folder: _Folder) -> str | None:
     """What menus call a page that has neither title nor heading; the first page goes by the pack's name."""
     if document.title != title_from(document.path):
         return None
-    labels = (*(fields.text(key) for key in LABELS), site.titles.get(document.path))
-    return next(filter(None, labels), None) or (name if _is_entry(document.path) else None)
+    labels = (*map(fields.text, LABELS), folder.site.titles.get(document.path))
+    return next(filter(None, labels), None) or (folder.name if _is_entry(document.path) else None)
 
 
 def _pack_language(identity: Identity) -> str | None:

@@ -89,14 +89,18 @@ class Selection:
 
 def read_selection(root: Path, identity: Identity) -> Selection:
     """What `pack.yaml` and the folder's `.gitignore` files select; findings go to those of `identity`."""
-    specs: dict[str, GitIgnoreSpec] = {}
-    for key in ("include", "exclude"):
-        specs[key], refused = _spec(identity.texts(key))
-        for _, message in refused:
-            identity.refuse(key, message, "pattern-invalid")
-    if identity.texts("include"):
-        return Selection(root, specs["include"], specs["exclude"], identity.findings)
-    return Selection(root, None, _spec((*UNWRITTEN, *identity.texts("exclude")))[0], identity.findings)
+    include, exclude = _patterns(identity, "include"), _patterns(identity, "exclude")
+    if include.patterns:
+        return Selection(root, include, exclude, identity.findings)
+    unwritten, _ = _spec(UNWRITTEN)
+    return Selection(root, None, GitIgnoreSpec([*unwritten.patterns, *exclude.patterns]), identity.findings)
+
+
+def _patterns(identity: Identity, key: str) -> GitIgnoreSpec:
+    spec, refused = _spec(identity.texts(key))
+    for _, message in refused:
+        identity.refuse(key, message, "pattern-invalid")
+    return spec
 
 
 def _spec(lines: Sequence[str]) -> tuple[GitIgnoreSpec, list[tuple[int, str]]]:
