@@ -255,7 +255,7 @@ def _read_json(path: str, raw: bytes, start: int) -> Frontmatter:
     for mark in _JSON_MARK.finditer(text, 0, end):
         depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(mark.group(), 0)
         if depth == 1 and mark[2] is not None:
-            lines[mark[1]] = 1 + len(re.findall(r"\r\n|\r|\n", text[: mark.start()]))
+            lines[mark[1]] = 1 + max(text.count(end_of_line, 0, mark.start()) for end_of_line in "\r\n")
     names = map(_text, repeated)
     findings = tuple(
         Finding(path, lines.get(name, 1), "yaml-duplicate-key", f"{name!r} stands twice") for name in names

@@ -121,7 +121,8 @@ def test_a_gitignore_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
 def test_an_ignored_folder_is_not_walked(tmp_path: Path) -> None:
     (tmp_path / "venv").mkdir()
     (tmp_path / "venv" / "up").symlink_to(tmp_path)
-    assert told(docs(tmp_path, {"a.md": "x", ".gitignore": "venv/"})) == []
+    (tmp_path / "current").symlink_to(tmp_path)
+    assert told(docs(tmp_path, {"a.md": "x", ".gitignore": "venv/\ncurrent\n# * or * or * or *\n"})) == []
 
 
 def test_the_builds_bookkeeping_knows_all_that_decides(tmp_path: Path) -> None:

@@ -227,6 +227,12 @@ def test_a_machine_without_git_is_told(tmp_path: Path, monkeypatch: pytest.Monke
         located(pack(tmp_path / "p", "https://example.org/x", COMMIT), tmp_path / "state")
 
 
+def test_lint_checks_what_the_commit_holds(repository: Repository, tmp_path: Path) -> None:
+    root = pack(tmp_path / "p", repository.url, repository.commit({"bad.md": "---\na: b: c\n---\nx"}))
+    done = octavo("lint", root, "--format=json", cwd=tmp_path)
+    assert "bad.md" in done.stdout
+
+
 def test_a_release_says_which_commit_it_is_of(repository: Repository, tmp_path: Path) -> None:
     commit = repository.commit(FIRST)
     root = pack(tmp_path / "p", repository.url, commit, "docs", "slug: pumps\n")
