@@ -168,6 +168,7 @@ def test_an_unlisted_page_can_be_read_and_not_found(tmp_path: Path) -> None:
     [
         pytest.param("a.md", "---\ntitle: T\nsidebar_label: L\n---\n# H\n", "T", id="frontmatter"),
         pytest.param("a.md", "---\nsidebar_label: L\n---\nH\n===\n", "H", id="setext heading before a menu's label"),
+        pytest.param("a.mdx", "---\nsidebar_label: L\n---\n# H\n", "H", id="mdx"),
         pytest.param("a.md", "---\nsidebar_label: L\n---\n## H\n", "L", id="docusaurus"),
         pytest.param("a.md", "+++\nlinkTitle = 'L'\n+++\nx", "L", id="hugo"),
         pytest.param("a.md", "---\nnav_title: [L]\n---\nx", "a", id="a label of another kind"),

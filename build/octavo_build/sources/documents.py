@@ -18,10 +18,10 @@ from octavo_build.frontmatter import BOM, Frontmatter, read_frontmatter
 from octavo_build.markdown import parse_body
 from octavo_build.sources.files import SourceFile
 
-MARKDOWN = "text/markdown"
+MARKDOWN_TYPE = "text/markdown"
 MIME_TYPES = {
-    ".md": MARKDOWN,
-    ".markdown": MARKDOWN,
+    ".md": MARKDOWN_TYPE,
+    ".markdown": MARKDOWN_TYPE,
     ".mdx": "text/mdx",
     ".html": "text/html",
     ".htm": "text/html",
@@ -32,7 +32,7 @@ MIME_TYPES = {
 """By a name's ending, in lower case: the kinds of text that can be a document, the commonest first."""
 _README = "readme"
 """A name that needs no ending to be a document's."""
-_WITH_FRONTMATTER = frozenset({MARKDOWN, "text/mdx", "text/html"})
+_WITH_FRONTMATTER = frozenset({MARKDOWN_TYPE, "text/mdx", "text/html"})
 """In the others a line `---` or a brace at the top is the text's own."""
 
 INDEXES = ("index", "readme", "_index")
@@ -59,7 +59,7 @@ def read_document(
     """
     findings = list(_check_bytes(file))
     readable = not any(finding.code == "encoding-utf16" for finding in findings)
-    mime_type = mime_type_of(file.path) or MARKDOWN
+    mime_type = mime_type_of(file.path) or MARKDOWN_TYPE
     front = Frontmatter({}, 0, ())
     if readable and mime_type in _WITH_FRONTMATTER:
         front = read_frontmatter(file.path, file.raw, second_block=second_block)
@@ -68,7 +68,7 @@ def read_document(
         findings.append(Finding(file.path, 1, "frontmatter-missing", "the file has no frontmatter"))
     fields = Fields(file.path, front, findings)
     body = file.raw[front.body_offset :]
-    headed = readable and mime_type == MARKDOWN
+    headed = readable and mime_type in (MARKDOWN_TYPE, "text/mdx")
     title = fields.text("title") or (_first_heading(file.raw, front.body_offset) if headed else "")
     document = Document(
         path=file.path,
