@@ -1,16 +1,23 @@
-"""YAML metadata: a file's bytes in, its metadata, its body's offset and what is wrong out.
+"""Metadata before a body: a file's bytes in, its metadata, its body's offset and what is wrong out.
+
+YAML between lines `---`; TOML between lines `+++` and a JSON object at the first byte, as Hugo has them.
 
 Scalars stay as the author wrote them (`1.10`, `no`, `12:30`, `0123`): only what a field means decides what a
-value becomes, and that is the adapters' business. An empty or `null` scalar is None.
+value becomes, and that is the adapters' business. An empty or `null` scalar is None. TOML's whole numbers and dates
+are the exception: they are spelled anew (`0x1F` is `31`), dates as in ISO 8601.
 """
 
 from __future__ import annotations
 
 import codecs
+import datetime
+import json
 import re
+import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -19,11 +26,19 @@ from octavo_build.findings import Finding
 BOM = codecs.BOM_UTF8
 MAX_NODES = 20_000
 MAX_DEPTH = 40
-"""Bounds on one YAML block: aliases of aliases would otherwise grow without end (the "billion laughs")."""
+"""Bounds on one block: aliases of aliases would otherwise grow without end (the "billion laughs")."""
+MAX_OTHER_BYTES = 2**16
+"""Of a block of TOML or JSON; tomllib may need time that grows with the square of a key's parts."""
 
 _LINE_END = rb"(?:\r\n|\r|\n|\Z)"
 _OPENING = re.compile(rb"---[ \t]*" + rb"(?:\r\n|\r|\n)")
 _CLOSING = re.compile(rb"(?:^|(?<=[\r\n]))(?:---|\.\.\.)[ \t]*" + _LINE_END)
+_TOML_OPENING = re.compile(rb"\+\+\+[ \t]*" + rb"(?:\r\n|\r|\n)")
+_TOML_CLOSING = re.compile(rb"(?<=[\r\n])\+\+\+[ \t]*" + _LINE_END)
+_TOML_KEY = re.compile(r"""^[ \t]*(?:\[\[?[ \t]*)?["']?([\w-]+)["']?[ \t]*[.=\]]""", re.MULTILINE)
+_TOML_LINE = re.compile(r"\(at line (\d+), column \d+\)")
+_JSON_OPENING = re.compile(rb'\{\s*"')
+_JSON_MARK = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:)?|[\[\]{}]')
 _BETWEEN = re.compile(rb"(?:\s+|<!--.*?-->)*", re.DOTALL)
 _KEY = re.compile(rb"^[^\s#\-*>|`\[{\"'][^:\n\r]*:(?:[ \t\r\n]|\Z)", re.MULTILINE)
 
@@ -45,8 +60,8 @@ class Frontmatter:
     """Top-level keys of the first block whose value is YAML 1.2's boolean true; `"true"` and `yes` are text."""
 
 
-class YamlError(Exception):
-    """A YAML text that cannot be used, and the line (from 0) where that shows."""
+class MetadataError(Exception):
+    """A text that cannot be used as metadata, and the line (from 0) where that shows."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(reason)
@@ -60,6 +75,10 @@ def read_frontmatter(path: str, raw: bytes, *, second_block: bool = False) -> Fr
     aside) belongs to the metadata too, as ExpertPack files have it for their sources; the first block wins.
     """
     start = len(BOM) if raw.startswith(BOM) else 0
+    if raw.startswith(b"+++", start):
+        return _read_toml(path, raw, start)
+    if _JSON_OPENING.match(raw, start):
+        return _read_json(path, raw, start)
     block = _block(raw, start)
     if block is None:
         unclosed = _OPENING.match(raw, start) is not None and _KEY.search(raw[start:].split(b"\n\n", 1)[0]) is not None
@@ -101,17 +120,17 @@ def parse_yaml(text: str) -> tuple[Any, dict[str, int], list[tuple[int, str]], f
 
     Returns the value, the line (from 0) of each top-level key, repeated keys as (line, key), and the top-level keys
     that are true.
-    Raises YamlError for what is not YAML or exceeds MAX_NODES or MAX_DEPTH.
+    Raises MetadataError for what is not YAML or exceeds MAX_NODES or MAX_DEPTH.
     """
     try:
         node = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise YamlError(mark.line if mark else 0, " ".join(filter(None, (error.context, error.problem)))) from error
+        raise MetadataError(mark.line if mark else 0, " ".join(filter(None, (error.context, error.problem)))) from error
     except yaml.YAMLError as error:
-        raise YamlError(0, "a character that YAML does not allow") from error
+        raise MetadataError(0, "a character that YAML does not allow") from error
     except RecursionError as error:
-        raise YamlError(0, f"nested deeper than {MAX_DEPTH} levels") from error
+        raise MetadataError(0, f"nested deeper than {MAX_DEPTH} levels") from error
     reader = _Reader()
     value = None if node is None else reader.value(node, 0)
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
@@ -135,9 +154,9 @@ class _Reader:
         self.count += 1
         line = node.start_mark.line if node.start_mark else 0
         if depth > MAX_DEPTH:
-            raise YamlError(line, f"nested deeper than {MAX_DEPTH} levels")
+            raise MetadataError(line, f"nested deeper than {MAX_DEPTH} levels")
         if self.count > MAX_NODES:
-            raise YamlError(line, f"more than {MAX_NODES} values")
+            raise MetadataError(line, f"more than {MAX_NODES} values")
         if isinstance(node, yaml.ScalarNode):
             return None if node.tag == "tag:yaml.org,2002:null" else str(node.value)
         if isinstance(node, yaml.SequenceNode):
@@ -148,7 +167,7 @@ class _Reader:
         seen: set[str] = set()
         for key, item in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise YamlError(key.start_mark.line if key.start_mark else 0, "a key that is a list or a mapping")
+                raise MetadataError(key.start_mark.line if key.start_mark else 0, "a key that is a list or a mapping")
             name = str(key.value)
             if name in seen:
                 self.repeated.append((key.start_mark.line if key.start_mark else 0, name))
@@ -170,10 +189,10 @@ def _read_block(path: str, raw: bytes, start: int, end: int, after: int) -> Fron
     first_line = 1 + len(re.findall(rb"\r\n|\r|\n", raw[:start]))
     opening = len(BOM) if raw.startswith(BOM) else 0
     # YAML knows more line ends than we count (NEL, LS, PS): none of them may move a line number.
-    text = re.sub(r"\r\n?", "\n", block.decode("utf-8", "replace"))
+    text = _lf(block)
     try:
         value, lines, repeated, flags = parse_yaml(text)
-    except YamlError as problem:
+    except MetadataError as problem:
         if _KEY.search(block) is None:
             return _not_metadata(path, first_line, opening)
         finding = Finding(path, first_line + problem.line, "yaml-invalid", str(problem))
@@ -186,6 +205,102 @@ def _read_block(path: str, raw: bytes, start: int, end: int, after: int) -> Fron
         Finding(path, first_line + line, "yaml-duplicate-key", f"{key!r} stands twice") for line, key in repeated
     )
     return Frontmatter(value, after, findings, {key: first_line + line for key, line in lines.items()}, flags=flags)
+
+
+def _read_toml(path: str, raw: bytes, start: int) -> Frontmatter:
+    """Frontmatter between lines `+++`."""
+    opening = _TOML_OPENING.match(raw, start)
+    closing = _TOML_CLOSING.search(raw, opening.end()) if opening else None
+    if opening is None or closing is None:
+        unclosed = opening is not None and _TOML_KEY.match(_lf(raw[opening.end() : opening.end() + 200])) is not None
+        message = "a line +++ opens the file and no second one closes it"
+        return Frontmatter({}, start, (Finding(path, 1, "frontmatter-unclosed", message),) if unclosed else ())
+    text = _lf(raw[opening.end() : closing.start()])
+    if text.strip() and not _TOML_KEY.search(text):
+        message = "the text between the lines +++ is not metadata (key = value)"
+        return Frontmatter({}, start, (Finding(path, 2, "frontmatter-not-mapping", message),))
+    try:
+        if len(text) > MAX_OTHER_BYTES:
+            raise MetadataError(0, f"longer than {MAX_OTHER_BYTES} characters")
+        value = _as_written(tomllib.loads(text, parse_float=str))
+    except tomllib.TOMLDecodeError as error:
+        line = int(found[1]) - 1 if (found := _TOML_LINE.search(str(error))) else text.count("\n") - 1
+        reason = _TOML_LINE.sub("", str(error)).strip()
+        return Frontmatter({}, closing.end(), (Finding(path, 2 + line, "metadata-invalid", f"TOML: {reason}"),))
+    except (MetadataError, RecursionError) as error:
+        reason = str(error) if isinstance(error, MetadataError) else f"nested deeper than {MAX_DEPTH} levels"
+        return Frontmatter({}, closing.end(), (Finding(path, 2, "metadata-invalid", f"TOML: {reason}"),))
+    lines: dict[str, int] = {}
+    for key in _TOML_KEY.finditer(text):
+        if key[1] in value:
+            lines.setdefault(key[1], 2 + text.count("\n", 0, key.start()))
+    return Frontmatter(value, closing.end(), (), lines)
+
+
+def _read_json(path: str, raw: bytes, start: int) -> Frontmatter:
+    """Frontmatter that is a JSON object, alone on its lines. Anything else that begins with a brace is body."""
+    text = raw[start : start + MAX_OTHER_BYTES].decode("utf-8", "surrogateescape")
+    repeated: list[str] = []
+
+    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = Counter(name for name, _ in pairs)
+        repeated.extend(name for name in sorted(names) if names[name] > 1)
+        return dict(pairs)
+
+    decoder = json.JSONDecoder(
+        object_pairs_hook=mapping, parse_int=str, parse_float=str, parse_constant=str, strict=False
+    )
+    try:
+        found, end = decoder.raw_decode(text)
+        value = _as_written(found)
+    except (ValueError, MetadataError, RecursionError):
+        return Frontmatter({}, start, ())
+    after = re.match(r"[ \t]*(?:\r\n|\r|\n|\Z)", text[end:])
+    if after is None:
+        return Frontmatter({}, start, ())
+    lines: dict[str, int] = {}
+    depth = 0
+    for mark in _JSON_MARK.finditer(text, 0, end):
+        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(mark.group(), 0)
+        if depth == 1 and mark[2] is not None:
+            lines[mark[1]] = 1 + max(text.count(end_of_line, 0, mark.start()) for end_of_line in "\r\n")
+    names = map(_text, repeated)
+    findings = tuple(
+        Finding(path, lines.get(name, 1), "yaml-duplicate-key", f"{name!r} stands twice") for name in names
+    )
+    length = len(text[: end + after.end()].encode("utf-8", "surrogateescape"))
+    return Frontmatter(value, start + length, findings, lines)
+
+
+def _as_written(value: dict[str, Any]) -> dict[str, Any]:
+    """The values of TOML or JSON as YAML's are: strings, None, lists and dicts. Raises MetadataError."""
+    count = 0
+
+    def plain(item: Any, depth: int) -> Any:
+        nonlocal count
+        count += 1
+        if depth > MAX_DEPTH or count > MAX_NODES:
+            raise MetadataError(0, f"more than {MAX_NODES} values, or nested deeper than {MAX_DEPTH} levels")
+        if isinstance(item, dict):
+            return {_text(key): plain(each, depth + 1) for key, each in cast(dict[str, Any], item).items()}
+        if isinstance(item, list):
+            return [plain(each, depth + 1) for each in cast(list[Any], item)]
+        if isinstance(item, bool):
+            return str(item).lower()
+        if isinstance(item, datetime.date | datetime.time):  # a datetime is a date
+            return item.isoformat()
+        return None if item is None else _text(str(item))
+
+    return plain(value, 0)
+
+
+def _text(text: str) -> str:
+    """Without lone surrogates, which JSON can spell and UTF-8 cannot."""
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
+def _lf(block: bytes) -> str:
+    return re.sub(r"\r\n?", "\n", block.decode("utf-8", "replace"))
 
 
 def _not_metadata(path: str, line: int, body_offset: int) -> Frontmatter:

@@ -30,7 +30,8 @@ require counts."""
 _NEVER_GIVEN = frozenset({"requires", SEQUENCE})
 """Kinds of edges that come from the documents alone, whatever `_graph.yaml` says."""
 
-_SUFFIXES = ("", ".md", ".markdown")
+_SUFFIXES = ("", ".md", ".markdown", ".mdx")
+_INDEXES = ("index", "README", "_index")
 _ATTACHMENTS = frozenset(
     ".avif .base .bmp .canvas .csv .gif .jpeg .jpg .json .mov .mp3 .mp4 .ogg .pdf .png .svg .txt .wav .webm .webp .yaml"
     " .yml".split()
@@ -55,7 +56,9 @@ class Resolver:
         self._paths = {document.path: document for document in documents}
         self._stems: defaultdict[str, list[Document]] = defaultdict(list)
         self._aliases: defaultdict[str, list[Document]] = defaultdict(list)
+        self._folded: defaultdict[str, list[Document]] = defaultdict(list)
         for document in documents:
+            self._folded[document.path.casefold()].append(document)
             self._stems[_stem(document.path)].append(document)
             for alias in _aliases(document):
                 self._aliases[alias.casefold()].append(document)
@@ -84,11 +87,22 @@ class Resolver:
         return near if len(near) == 1 else others or named
 
     def link(self, path: str, source: Document) -> list[Document]:
-        """As `resolve`, for a link's destination: relative to the file, or to the pack when it begins with `/`."""
+        """As `resolve`, for a link's destination: relative to the file, or to the pack when it begins with `/`.
+
+        It may name the page that a site makes of the document, its folder, or the path in other letters' case where
+        only one document has it: sites serve all of them.
+        """
         path = unicodedata.normalize("NFC", path)
         parts = _inside(PurePosixPath(source.path).parent / path)
-        found = None if parts is None else self._at("/".join(parts)) or self._at("/".join([*parts, "index"]))
-        return [found] if found else []
+        if parts is None:
+            return []
+        wanted = "/".join(parts)
+        paths = [wanted, *("/".join([*parts, index]) for index in _INDEXES), *_page_of(wanted)]
+        found = next(filter(None, map(self._at, paths)), None)
+        if found is None:
+            folded = (self._folded.get((path + suffix).casefold(), []) for path in paths for suffix in _SUFFIXES)
+            return next((documents for documents in folded if len(documents) == 1), [])
+        return [found]
 
     def _at(self, path: str) -> Document | None:
         return next((self._paths[p] for p in (path + suffix for suffix in _SUFFIXES) if p in self._paths), None)
@@ -193,6 +207,12 @@ def _merged(given: Node, own: Node | None) -> Node:
 
 def _aliases(document: Document) -> tuple[str, ...]:
     return texts(json.loads(document.frontmatter).get("aliases"))
+
+
+def _page_of(path: str) -> Iterator[str]:
+    """The document's path without its ending, when `path` is that of a page made of it."""
+    if path.endswith(".html"):
+        yield path.removesuffix(".html")
 
 
 def _stem(path: str) -> str:

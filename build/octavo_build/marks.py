@@ -18,7 +18,7 @@ from typing import Any
 
 from octavo_artifact.ids import canonical_json
 from octavo_build.findings import Finding
-from octavo_build.frontmatter import Frontmatter, YamlError, parse_yaml
+from octavo_build.frontmatter import Frontmatter, MetadataError, parse_yaml
 from octavo_build.markdown import decode, parse_body
 
 _MARK = re.compile(rb"<!--\s*+(?:(context|sequence)\s*+:|(refresh)(?![\w-])[ \t]*+:?)")
@@ -41,7 +41,7 @@ def read_marks(path: str, raw: bytes, front: Frontmatter, findings: list[Finding
         text = _LINE_END.sub(b"\n", raw[found.end() : end].removesuffix(b"-->"))
         try:
             data = _DATA[kind](decode(text))
-        except YamlError as error:
+        except MetadataError as error:
             line = bisect_right(starts, found.end()) + error.line
             findings.append(Finding(path, line, "refresh-invalid", f"refresh: {error}, expected YAML"))
             continue

@@ -19,6 +19,11 @@ MAX_BRACKETS = 2_000
 
 _WIKILINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+_SHORTCODE = re.compile(r"\{\{[<%].{0,400}?[%>]\}\}|\{%.{0,400}?%\}|\{#.{0,400}?#\}|\{[#:.][\w:. -]{1,80}\}")
+"""What a site generator fills in or carries out (Hugo, Liquid, Jinja), and attributes (`{#anchor}`, `{:.class}`)."""
+_QUOTED = re.compile(r"\"([^\"]*)\"")
+_ADMONITION = re.compile(r"^(?::{3,}|!!!|\?\?\?\+?)[ \t]*(?:\{(\w+)\}|(?=\w|$))")
+"""Opens or closes a note (`:::tip`, `:::{tip}`, `!!! tip`); its kind and title stay."""
 _BLANK_LINES = re.compile(r"\n\s*\n+")
 
 
@@ -51,9 +56,18 @@ def _words(tokens: list[Token]) -> Iterator[str]:
 
 def _inline(tokens: list[Token]) -> Iterator[str]:
     for token in tokens:
-        if token.type in ("text", "code_inline"):
+        if token.type == "text":
+            yield _without_directives(token.content)
+        elif token.type == "code_inline":
             yield token.content
         elif token.type in ("softbreak", "hardbreak"):
             yield "\n"
         elif token.type == "image":
             yield from _inline(token.children or [])
+
+
+def _without_directives(text: str) -> str:
+    """Text without what speaks to a site generator; of a shortcode, what it says in quotes stays."""
+    if "{" in text:
+        text = _SHORTCODE.sub(lambda found: " ".join(_QUOTED.findall(found.group())), text)
+    return _ADMONITION.sub(r"\1", text)

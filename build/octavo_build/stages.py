@@ -60,7 +60,10 @@ from octavo_build.windows import WindowLimits, load_tokenizer
 from octavo_build.workers import Workers
 
 # Libraries whose version may change an artifact's bytes.
-LIBRARIES = ("markdown-it-py", "numpy", "onnxruntime", "pyarrow", "pylance", "pyyaml", "regex", "tantivy", "tokenizers")
+LIBRARIES = (
+    "markdown-it-py", "numpy", "onnxruntime", "pathspec", "pyarrow", "pylance", "pyyaml", "regex", "tantivy",
+    "tokenizers",
+)  # fmt: skip
 
 _BULK = frozenset({"documents", "findings", "extras", "sidecars"})
 """Fields of a pack that are kept apart from what it says of itself."""

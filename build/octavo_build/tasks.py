@@ -44,6 +44,7 @@ from octavo_build.content_cache import ContentCache
 from octavo_build.encoders import install_encoder, wanted_encoder
 from octavo_build.progress import Progress
 from octavo_build.sources import NO_OPTIONS, Options, adapter_of, slug_of
+from octavo_build.sources.git import located
 from octavo_build.stages import Work
 from octavo_build.workers import Workers
 
@@ -68,14 +69,19 @@ class Build:
     """Slug to what stopped its build."""
 
     def slugs(self) -> dict[str, Path]:
-        """The packs by slug. Raises ConfigError when two have the same, or one is no folder."""
-        found: dict[str, Path] = {}
+        """The folders to read by slug, fetched where a pack names another source.
+
+        Raises ConfigError when two packs have the same slug, or one is no folder or cannot be fetched.
+        """
+        folders: dict[str, Path] = {}
+        given: dict[str, Path] = {}
         for root in self.packs:
-            slug = slug_of(root, self.options)
-            if slug in found:
-                raise ConfigError(f"{root} and {found[slug]} are both packs with the slug {slug!r}; rename one")
-            found[slug] = root
-        return found
+            folder = located(root, self.state)
+            slug = slug_of(folder, self.options)
+            if slug in given:
+                raise ConfigError(f"{root} and {given[slug]} are both packs with the slug {slug!r}; rename one")
+            folders[slug], given[slug] = folder, root
+        return folders
 
 
 def build_tasks(build: Build) -> Iterator[Task]:

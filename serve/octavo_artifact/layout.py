@@ -67,6 +67,7 @@ DOCUMENTS = Table(
         "activation": "string?",
         "chunks": "string",
         "audience": "string",
+        "language": "string?",
     },
     key=("path",),
 )

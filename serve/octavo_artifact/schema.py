@@ -61,6 +61,8 @@ class Document:
     """Where the author cut the document: a JSON list of {start_byte, section, context_prefix}; empty for ours."""
     audience: str = "public"
     """One of AUDIENCES."""
+    language: str | None = None
+    """BCP-47 tag as the author or the folders have it, its primary subtag in lower case; None when nothing says it."""
 
 
 @dataclass(frozen=True, slots=True)

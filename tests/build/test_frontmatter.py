@@ -122,3 +122,90 @@ def test_a_rule_in_the_body_is_no_second_block() -> None:
 )  # fmt: skip
 def test_hostile_yaml_is_one_finding(block: bytes) -> None:
     assert [code for code, _ in codes(b"---\n" + block + b"\n---\n")] == ["yaml-invalid"]
+
+
+TOML = b'+++\ntitle = "A"\ntags = ["x", "y"]\n+++\nBody\n'
+JSON = b'{\n  "title": "A",\n  "tags": ["x", "y"]\n}\nBody\n'
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(TOML, id="toml"),
+        pytest.param(TOML.replace(b"\n", b"\r\n"), id="toml, crlf"),
+        pytest.param(TOML.replace(b"+++\n", b"+++ \t\n"), id="toml, trailing spaces"),
+        pytest.param(b"\xef\xbb\xbf" + TOML, id="toml, bom"),
+        pytest.param(TOML.replace(b"+++\nBody\n", b"+++"), id="toml, fence ends the file"),
+        pytest.param(JSON, id="json"),
+        pytest.param(JSON.replace(b"\n", b"\r\n"), id="json, crlf"),
+        pytest.param(b"\xef\xbb\xbf" + JSON, id="json, bom"),
+        pytest.param(b'{"title": "A", "tags": ["x", "y"]}', id="json on one line"),
+    ],
+)
+def test_toml_and_json_are_frontmatter_too(raw: bytes) -> None:
+    front = read_frontmatter("a.md", raw)
+    assert (front.metadata, front.findings) == ({"title": "A", "tags": ["x", "y"]}, ())
+    assert body(raw).strip() in (b"", b"Body")
+
+
+def test_values_of_toml_are_text_and_keys_have_lines() -> None:
+    raw = b"""+++
+version = 1.10
+date = 2024-05-06
+time = 2024-05-06T07:08:09Z
+draft = true
+weight = 0x1F
+text = '''
+title = "not a key"
+'''
+[extra]
+a.b = 1e3
++++
+"""
+    front = read_frontmatter("a.md", raw)
+    assert front.metadata == {
+        "version": "1.10",
+        "date": "2024-05-06",
+        "time": "2024-05-06T07:08:09+00:00",
+        "draft": "true",
+        "weight": "31",
+        "text": 'title = "not a key"\n',
+        "extra": {"a": {"b": "1e3"}},
+    }
+    assert front.lines == {"version": 2, "date": 3, "time": 4, "draft": 5, "weight": 6, "text": 7, "extra": 10}
+
+
+def test_values_of_json_are_text_and_keys_have_lines() -> None:
+    text = '{\n"version": 1.10, "no": false,\n"at": {"title": 1}, "none": null,\n"é\\ud800": "\\ud83d\\ude00"\n}\nB'
+    raw = text.encode()
+    front = read_frontmatter("a.md", raw)
+    assert front.metadata["version"] == "1.10"
+    assert (front.metadata["no"], front.metadata["none"], front.metadata["at"]) == ("false", None, {"title": "1"})
+    assert {key: front.lines[key] for key in ("version", "no", "at", "none")} == {
+        "version": 2, "no": 2, "at": 3, "none": 3,
+    }  # fmt: skip
+    assert "😀" in front.metadata.values()
+    assert body(raw) == b"B"
+    "".join(front.metadata).encode()
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected", "rest"),
+    [
+        pytest.param(b"+++\ntitle = A\n+++\nB", [("metadata-invalid", 2)], b"B", id="no toml"),
+        pytest.param(b"+++\na = 1\na = 2\n+++\nB", [("metadata-invalid", 3)], b"B", id="a key twice in toml"),
+        pytest.param(b"+++\na = [\n+++\nB", [("metadata-invalid", 2)], b"B", id="cut short"),
+        pytest.param(b"+++\na = " + b"[" * 5000 + b"\n+++\nB", [("metadata-invalid", 2)], b"B", id="too deep"),
+        pytest.param(b"+++\na = 1\nB", [("frontmatter-unclosed", 1)], b"+++\na = 1\nB", id="unclosed"),
+        pytest.param(b"+++\nB\n", [], b"+++\nB\n", id="a line of plus signs"),
+        pytest.param(b"+++\nB\n+++\n", [("frontmatter-not-mapping", 2)], b"+++\nB\n+++\n", id="text between"),
+        pytest.param(b'{"a": 1, "a": 2}\nB', [("yaml-duplicate-key", 1)], b"B", id="a key twice in json"),
+        pytest.param(b'{"a": 1} is JSON\n', [], b'{"a": 1} is JSON\n', id="text after the object"),
+        pytest.param(b'{"a": 1\n', [], b'{"a": 1\n', id="no json"),
+        pytest.param(b"{{< toc >}}\n", [], b"{{< toc >}}\n", id="shortcode"),
+        pytest.param(b'{ "a": ' + b"[" * 30_000, [], b'{ "a": ' + b"[" * 30_000, id="deep json"),
+        pytest.param(b'{"a\xff": 1}\nB', [], b"B", id="bad bytes"),
+    ],
+)
+def test_what_is_not_toml_or_json_is_told_or_is_body(raw: bytes, expected: list[tuple[str, int]], rest: bytes) -> None:
+    assert (codes(raw), body(raw)) == (expected, rest)

@@ -116,10 +116,13 @@ def test_a_link_to_the_page_itself_is_no_edge_and_no_finding(tmp_path: Path) -> 
         pytest.param("[x][ref]\n\n[ref]: ../b/only.md 'Title'", "p/b/only", id="by reference"),
         pytest.param("[![picture](p.png)](near.md)", "p/a/near", id="around a picture"),
         pytest.param("[x](near)", "p/a/near", id="without its ending"),
+        pytest.param("[x](near.html)", "p/a/near", id="the page made of it"),
+        pytest.param("[x](../B/Only.MD)", "p/b/only", id="in other letters' case"),
+        pytest.param("[x](../c/)", "p/c/README", id="a folder"),
     ],
 )
 def test_a_link_is_a_path(tmp_path: Path, written: str, target: str) -> None:
-    built = linked(tmp_path, a__start=written, a__near="x", b__only="x", **{"b__with space": "x"})
+    built = linked(tmp_path, a__start=written, a__near="x", b__only="x", c__README="x", **{"b__with space": "x"})
     assert (built.edges, built.findings) == ((Edge("p/a/start", target, "link"),), ())
 
 
@@ -140,6 +143,11 @@ def test_a_link_is_a_path(tmp_path: Path, written: str, target: str) -> None:
 def test_what_is_no_reference_is_passed_by(tmp_path: Path, written: str) -> None:
     built = linked(tmp_path, start=written)
     assert (built.edges, built.findings) == ((), ())
+
+
+def test_a_link_in_other_letters_case_that_may_mean_two_files_means_none(tmp_path: Path) -> None:
+    built = linked(tmp_path, start="[x](OTHER.md)", other="x", Other="x")
+    assert (built.edges, told(built)) == ((), [("start.md", 4, "link-unresolved")])
 
 
 def test_a_link_that_leads_nowhere_is_told_with_its_line(tmp_path: Path) -> None:

@@ -20,6 +20,15 @@ from octavo_build.plain import MAX_CHARACTERS, plain_text
         pytest.param("![alt text](a.png)", "alt text", id="image"),
         pytest.param("<b>bold</b> word", "bold word", id="inline html"),
         pytest.param("- one\n- two", "one \ntwo", id="list"),
+        pytest.param('a {{< figure src="p.png" title="The pump" >}} b', "a p.png The pump b", id="hugo shortcode"),
+        pytest.param("{{% notice tip %}}\nmind it\n{{% /notice %}}", "mind it", id="hugo block"),
+        pytest.param("{% include head.html %} text {# note #}", "text", id="liquid"),
+        pytest.param("## Head {#anchor}\n\n{:.wide}\ntext", "Head  \ntext", id="attributes"),
+        pytest.param(":::note Mind\n\nthe step\n\n:::", "note Mind \nthe step", id="docusaurus"),
+        pytest.param(":::{tip}\nthe step\n:::", "tip\nthe step", id="myst"),
+        pytest.param('!!! warning "Hot"\n', 'warning "Hot"', id="mkdocs"),
+        pytest.param("`{% raw %}` and {{ name }} and {a: 1}", "{% raw %} and {{ name }} and {a: 1}", id="code stays"),
+        pytest.param("What???\n\nwow!!! yes ::: no", "What??? \nwow!!! yes ::: no", id="punctuation stays"),
     ],
 )
 def test_words_stay_and_marks_go(markdown: str, plain: str) -> None:
@@ -29,6 +38,12 @@ def test_words_stay_and_marks_go(markdown: str, plain: str) -> None:
 def test_very_long_text_is_taken_as_it_stands() -> None:
     text = "*a* " * MAX_CHARACTERS
     assert plain_text(text) == text
+
+
+@pytest.mark.parametrize("opening", ["{{<", "{%", "{#", "{."])
+def test_directives_that_never_end_cost_bounded_time_and_no_word(opening: str) -> None:
+    text = f"{opening} x "
+    assert plain_text(text * (MAX_CHARACTERS // len(text))).count("x") == MAX_CHARACTERS // len(text)
 
 
 @given(st.text(st.characters(codec="utf-8")))

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from octavo_build.lint.checks import Options
     from octavo_build.lint.render.linted import Linted
 
+STATE = ".octavo"
+"""Where a build keeps, by default, what it fetched."""
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `octavo lint`."""
@@ -78,11 +81,13 @@ def _lint(path: Path, sources: Mapping[str, str], options: Options, fail_on: str
     from octavo_build.lint.render.linted import Linted
     from octavo_build.lint.subject import read_subject
     from octavo_build.sources import adapter_of
+    from octavo_build.sources.git import located
 
     if not path.is_dir():
         raise ConfigError(f"{path}: not a folder; expected a pack (a folder of Markdown)")
-    subject = read_subject(path, sources)
-    path = adapter_of(path, sources).home(path)
+    source = located(path, Path(STATE))
+    subject = read_subject(source, sources)
+    path = adapter_of(source, sources).home(path)
     found = tuple(lint(subject, options))
     return Linted(subject.pack.slug, _shown_folder(path), len(subject.pack.documents), found, fail_on)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from octavo_artifact.errors import ConfigError
@@ -9,7 +10,8 @@ from octavo_build.frontmatter import read_yaml
 from octavo_build.pack import Pack
 from octavo_build.sources import docs, expertpack, repository
 from octavo_build.sources.adapter import Adapter, Options
-from octavo_build.sources.identity import PACK_FILE
+from octavo_build.sources.git import git_source
+from octavo_build.sources.identity import PACK_FILE, read_identity
 
 ADAPTERS: dict[str, Adapter] = {
     adapter.name: adapter for adapter in (expertpack.ADAPTER, repository.ADAPTER, docs.ADAPTER)
@@ -40,8 +42,13 @@ def slug_of(root: Path, options: Options = NO_OPTIONS) -> str:
 
 
 def read(root: Path, options: Options = NO_OPTIONS) -> Pack:
-    """Read the pack in `root`. Raises ConfigError, as `adapter_of` does."""
-    return adapter_of(root, options).read(root, options)
+    """Read the pack in `root`, which `git.located` gave where its documents lie elsewhere.
+
+    Raises ConfigError, as `adapter_of` does.
+    """
+    pack = adapter_of(root, options).read(root, options)
+    source = git_source(pack.slug, read_identity(root).metadata)
+    return replace(pack, metadata={**pack.metadata, "source": source.shown}) if source else pack
 
 
 def _written_format(root: Path) -> str | None:

@@ -18,30 +18,63 @@ from octavo_build.frontmatter import BOM, Frontmatter, read_frontmatter
 from octavo_build.markdown import parse_body
 from octavo_build.sources.files import SourceFile
 
+MARKDOWN_TYPE = "text/markdown"
+MIME_TYPES = {
+    ".md": MARKDOWN_TYPE,
+    ".markdown": MARKDOWN_TYPE,
+    ".mdx": "text/mdx",
+    ".html": "text/html",
+    ".htm": "text/html",
+    ".ipynb": "application/x-ipynb+json",
+    ".rst": "text/x-rst",
+    ".txt": "text/plain",
+}
+"""By a name's ending, in lower case: the kinds of text that can be a document, the commonest first."""
+_README = "readme"
+"""A name that needs no ending to be a document's."""
+_WITH_FRONTMATTER = frozenset({MARKDOWN_TYPE, "text/mdx", "text/html"})
+"""In the others a line `---` or a brace at the top is the text's own."""
+
+INDEXES = ("index", "readme", "_index")
+"""Names, without ending and in lower case, of a page that stands for its folder."""
+
+_DATED = re.compile(r"\d{4}-\d{1,2}-\d{1,2}-(?=.)")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def read_document(
-    file: SourceFile, slug: str, *, second_block: bool, needs_frontmatter: bool
-) -> tuple[Document, Frontmatter, list[Finding]]:
-    """Make a document of a Markdown file, with the defaults of the format-free fields.
+def mime_type_of(path: str) -> str | None:
+    """The kind of text that a name promises; None when it is no document's."""
+    name = PurePosixPath(path)
+    kind = MIME_TYPES.get(name.suffix.casefold())
+    return "text/plain" if kind is None and name.name.casefold() == _README else kind
 
+
+def read_document(
+    file: SourceFile, slug: str, *, second_block: bool, needs_frontmatter: bool, relations: bool = True
+) -> tuple[Document, Frontmatter, list[Finding]]:
+    """Make a document of a file, with the defaults of the format-free fields.
+
+    Without `relations`, `requires` and `related` of the frontmatter mean what they like, and are not read.
     The adapter then sets what its format defines (tier, strategy, ids as written) with `dataclasses.replace`.
     """
     findings = list(_check_bytes(file))
     readable = not any(finding.code == "encoding-utf16" for finding in findings)
-    front = read_frontmatter(file.path, file.raw, second_block=second_block) if readable else Frontmatter({}, 0, ())
+    mime_type = mime_type_of(file.path) or MARKDOWN_TYPE
+    front = Frontmatter({}, 0, ())
+    if readable and mime_type in _WITH_FRONTMATTER:
+        front = read_frontmatter(file.path, file.raw, second_block=second_block)
     findings += front.findings
     if needs_frontmatter and readable and file.raw.strip() and not (front.metadata or front.findings):
         findings.append(Finding(file.path, 1, "frontmatter-missing", "the file has no frontmatter"))
-    fields = _Fields(file.path, front, findings)
+    fields = Fields(file.path, front, findings)
     body = file.raw[front.body_offset :]
-    title = fields.text("title") or (_first_heading(file.raw, front.body_offset) if readable else "")
+    headed = readable and mime_type in (MARKDOWN_TYPE, "text/mdx")
+    title = fields.text("title") or (_first_heading(file.raw, front.body_offset) if headed else "")
     document = Document(
         path=file.path,
         id=fields.text("id") or "",
         uri=document_uri(slug, file.path),
-        title=title or _title_from(file.path),
+        title=title or title_from(file.path),
         description=fields.text("description"),
         type=fields.text("type"),
         tags=fields.texts("tags"),
@@ -50,7 +83,7 @@ def read_document(
         strategy="standard",
         scope="single",
         searchable=readable,
-        mime_type="text/markdown",
+        mime_type=mime_type,
         frontmatter=json.dumps(front.metadata, ensure_ascii=False, sort_keys=True, separators=(",", ":")),
         raw=file.raw,
         body_offset=front.body_offset,
@@ -59,8 +92,8 @@ def read_document(
         verified_at=fields.text("verified_at"),
         verified_by=fields.text("verified_by"),
         confidence=fields.text("confidence"),
-        requires=fields.texts("requires"),
-        related=fields.texts("related"),
+        requires=fields.texts("requires") if relations else (),
+        related=fields.texts("related") if relations else (),
     )
     return document, front, findings
 
@@ -96,13 +129,14 @@ def _free_id(wanted: str, taken: set[str]) -> str:
     return candidate
 
 
-class _Fields:
+class Fields:
     """Typed access to frontmatter; a value of another kind is a finding, never an exception."""
 
     def __init__(self, path: str, front: Frontmatter, findings: list[Finding]) -> None:
         self._path, self._front, self._findings = path, front, findings
 
     def text(self, key: str) -> str | None:
+        """The field as text; None when it is empty or missing."""
         value = self._front.metadata.get(key)
         if value is None or isinstance(value, str):
             return (value or "").strip() or None
@@ -110,6 +144,7 @@ class _Fields:
         return None
 
     def texts(self, key: str) -> tuple[str, ...]:
+        """The field as a list without repetitions; one value is split at its commas."""
         value = self._front.metadata.get(key)
         if value is None:
             return ()
@@ -133,9 +168,16 @@ def _first_heading(raw: bytes, body_offset: int) -> str:
     return next((block.text for block in blocks if block.kind == "heading" and block.level == 1), "")
 
 
-def _title_from(path: str) -> str:
-    stem = PurePosixPath(path).stem
+def title_from(path: str) -> str:
+    """The title of a file that gives itself none: its name, or its folder's when it stands for the folder."""
+    name = PurePosixPath(path)
+    stem = name.parent.name if is_index(path) and name.parent.name else _DATED.sub("", name.stem, count=1)
     return re.sub(r"[-_]+", " ", stem).strip() or stem
+
+
+def is_index(path: str) -> bool:
+    """Whether the file stands for its folder."""
+    return PurePosixPath(path).stem.casefold() in INDEXES
 
 
 def _check_bytes(file: SourceFile) -> Iterator[Finding]:

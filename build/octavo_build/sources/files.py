@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import stat
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from octavo_build.findings import Finding
 
@@ -28,20 +29,38 @@ class SourceFile:
     raw: bytes
 
 
+class Selects(Protocol):
+    """What a format leaves out of a folder besides what is never walked; by path relative to the root."""
+
+    def enters(self, path: str) -> bool:
+        """Whether the folder (its path ends with `/`) is walked."""
+        ...
+
+    def has(self, path: str) -> bool:
+        """Whether the file is meant."""
+        ...
+
+
 def read_files(
-    root: Path, *, suffixes: tuple[str, ...] = MARKDOWN, skip: frozenset[str] = frozenset(), under: str = ""
+    root: Path,
+    *,
+    suffixes: tuple[str, ...] = MARKDOWN,
+    skip: frozenset[str] = frozenset(),
+    selection: Selects | None = None,
+    under: str = "",
 ) -> tuple[list[SourceFile], list[Finding]]:
     """Read every file under `root` with one of `suffixes`, sorted by path; with `under` (a path and a final `/`), only
     those there.
 
     Hidden directories and SKIPPED_DIRECTORIES are passed by, and the top-level ones named in `skip`. What cannot be
-    read, or may not be, is a finding.
+    read, or may not be, is a finding. `selection` has the last word on what the suffixes leave.
     """
     files: dict[str, SourceFile] = {}
     findings: list[Finding] = []
     inside = root.resolve()
-    for relative in sorted(_walk(root, under, skip, findings)):
-        if not relative.casefold().endswith(suffixes):
+    enters = selection.enters if selection else None
+    for relative in sorted(_walk(root, under, skip, findings, enters)):
+        if not relative.casefold().endswith(suffixes) or (selection and not selection.has(relative)):
             continue
         # the file's own bytes: the locale decides how Python spells them
         path = unicodedata.normalize("NFC", os.fsencode(relative).decode("utf-8", "surrogateescape"))
@@ -68,7 +87,13 @@ def list_files(root: Path, under: str = "") -> list[str]:
     return sorted(_walk(root, under, frozenset(), []))
 
 
-def _walk(root: Path, prefix: str, skip: frozenset[str], findings: list[Finding]) -> Iterator[str]:
+def _walk(
+    root: Path,
+    prefix: str,
+    skip: frozenset[str],
+    findings: list[Finding],
+    enters: Callable[[str], bool] | None = None,
+) -> Iterator[str]:
     try:
         entries = sorted(os.scandir(root / prefix), key=lambda entry: entry.name)
     except OSError as error:
@@ -78,9 +103,11 @@ def _walk(root: Path, prefix: str, skip: frozenset[str], findings: list[Finding]
         relative = prefix + entry.name
         if entry.is_dir(follow_symlinks=False):
             skipped = SKIPPED_DIRECTORIES if prefix else SKIPPED_DIRECTORIES | skip
-            if not (entry.name.startswith(".") or entry.name in skipped):
-                yield from _walk(root, relative + "/", skip, findings)
+            if not (entry.name.startswith(".") or entry.name in skipped) and (not enters or enters(relative + "/")):
+                yield from _walk(root, relative + "/", skip, findings, enters)
         elif entry.is_symlink() and os.path.isdir(entry.path):
+            if enters and not enters(relative + "/"):
+                continue
             findings.append(Finding(relative, 0, "symlink-directory", "a link to a directory"))
         else:
             yield relative

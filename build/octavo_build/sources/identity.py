@@ -53,9 +53,31 @@ class Identity:
                 usable[name] = value
         return asdict(read_retrieval(usable))
 
+    def texts(self, key: str) -> tuple[str, ...]:
+        """The field as a list of texts (one alone is a list too); empty, with a finding, when it is of another kind."""
+        value = self.metadata.get(key)
+        items = cast(list[Any], value) if isinstance(value, list) else [] if value is None else [value]
+        if all(isinstance(item, str) for item in items):
+            return tuple(items)
+        self.refuse(key, "expected a list of values")
+        return ()
+
+    def flag(self, key: str) -> bool:
+        """Whether the field says yes; no, with a finding, when it is of another kind."""
+        value = self.metadata.get(key)
+        if value is not None and truth(value) is None:
+            self.refuse(key, "expected true or false")
+        return truth(value) is True
+
     def refuse(self, key: str, message: str, code: str = "manifest-field") -> None:
         """Record that a field cannot be used."""
         self.findings.append(Finding(self.file, 0, code, f"{key}: {message}"))
+
+
+def truth(value: object) -> bool | None:
+    """What a scalar as written means as YAML 1.1 has it; None when it is neither."""
+    words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+    return words.get(value.strip().casefold()) if isinstance(value, str) else None
 
 
 def read_identity(root: Path, name: str = PACK_FILE) -> Identity:
