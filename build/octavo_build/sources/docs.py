@@ -1,4 +1,4 @@
-"""Any folder of Markdown as a pack.
+"""Any folder of documents as a pack.
 
 An optional `pack.yaml` names it (slug, name, version, description); otherwise the folder does.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from octavo_build.bodies import MIME_TYPES
 from octavo_build.pack import Pack
 from octavo_build.sources.adapter import Adapter, Options
 from octavo_build.sources.documents import read_document, with_unique_ids
@@ -16,11 +17,11 @@ from octavo_build.sources.identity import pack_slug, read_identity
 
 
 def read(root: Path, options: Options) -> Pack:  # every adapter's signature
-    """Read the folder `root`; every Markdown file under it becomes a document."""
+    """Read the folder `root`; every file under it that has the ending of a known format becomes a document."""
     identity = read_identity(root)
     metadata, findings = identity.metadata, identity.findings
     slug = pack_slug(identity, root)
-    files, walked = read_files(root)
+    files, walked = read_files(root, suffixes=tuple(MIME_TYPES))
     findings += walked
     documents = []
     for file in files:

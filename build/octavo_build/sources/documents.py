@@ -13,9 +13,10 @@ from typing import Any, cast
 
 from octavo_artifact.ids import document_uri, sha256_hex
 from octavo_artifact.schema import Document
+from octavo_build.bodies import FORMATS, mime_type_of
+from octavo_build.bodies.body import Facts
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import BOM, Frontmatter, read_frontmatter
-from octavo_build.markdown import parse_body
 from octavo_build.sources.files import SourceFile
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -24,33 +25,40 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 def read_document(
     file: SourceFile, slug: str, *, second_block: bool, needs_frontmatter: bool
 ) -> tuple[Document, Frontmatter, list[Finding]]:
-    """Make a document of a Markdown file, with the defaults of the format-free fields.
+    """Make a document of a file, with the defaults of the format-free fields.
 
     The adapter then sets what its format defines (tier, strategy, ids as written) with `dataclasses.replace`.
     """
     findings = list(_check_bytes(file))
     readable = not any(finding.code == "encoding-utf16" for finding in findings)
-    front = read_frontmatter(file.path, file.raw, second_block=second_block) if readable else Frontmatter({}, 0, ())
+    mime_type = mime_type_of(file.path)
+    form = FORMATS[mime_type]
+    front = Frontmatter({}, len(BOM) if file.raw.startswith(BOM) else 0, ())
+    if readable and form.markdown:
+        front = read_frontmatter(file.path, file.raw, second_block=second_block)
     findings += front.findings
     if needs_frontmatter and readable and file.raw.strip() and not (front.metadata or front.findings):
         findings.append(Finding(file.path, 1, "frontmatter-missing", "the file has no frontmatter"))
     fields = _Fields(file.path, front, findings)
     body = file.raw[front.body_offset :]
-    title = fields.text("title") or (_first_heading(file.raw, front.body_offset) if readable else "")
+    title = fields.text("title")
+    facts = form.facts(file.raw, front.body_offset) if readable and not title else Facts()
+    if facts.fault:
+        findings.append(Finding(file.path, facts.fault[0], "format-invalid", facts.fault[1]))
     document = Document(
         path=file.path,
         id=fields.text("id") or "",
         uri=document_uri(slug, file.path),
-        title=title or _title_from(file.path),
-        description=fields.text("description"),
+        title=title or facts.title or _title_from(file.path),
+        description=fields.text("description") or facts.description or None,
         type=fields.text("type"),
         tags=fields.texts("tags"),
         pack=slug,
         tier="searchable",
         strategy="standard",
         scope="single",
-        searchable=readable,
-        mime_type="text/markdown",
+        searchable=readable and facts.fault is None,
+        mime_type=mime_type,
         frontmatter=json.dumps(front.metadata, ensure_ascii=False, sort_keys=True, separators=(",", ":")),
         raw=file.raw,
         body_offset=front.body_offset,
@@ -126,11 +134,6 @@ class _Fields:
         kind = "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else "one value"
         message = f"{key}: expected {expected}, found {kind}"
         self._findings.append(Finding(self._path, self._front.lines.get(key, 1), "frontmatter-value", message))
-
-
-def _first_heading(raw: bytes, body_offset: int) -> str:
-    blocks = parse_body(raw, body_offset).blocks
-    return next((block.text for block in blocks if block.kind == "heading" and block.level == 1), "")
 
 
 def _title_from(path: str) -> str:
