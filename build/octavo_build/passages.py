@@ -328,6 +328,7 @@ def _pieces_within(body: Body, block: Block, start: int, end: int, limits: Passa
     # one character for each byte that is not UTF-8, so that characters count back into bytes
     text = "".join(body.raw[a:b].decode("utf-8", "surrogateescape") + marker for a, b, marker in parts)
     prefix = body.visible(block.start, block.head) if block.head else ""
+    prefix += "\n" if prefix and not prefix.endswith(("\n", "\r")) else ""
     repeated = _tokens(len(prefix)) <= limits.target_tokens
     prefix = prefix if repeated else ""
 

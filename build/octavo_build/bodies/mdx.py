@@ -23,7 +23,7 @@ _STATEMENT = re.compile(
     rb"|export\s*(?:(?:default|const|let|var|function|async|class|type|interface|enum)\b|[{*])"
 )
 _JAVASCRIPT = re.compile(rb"\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|`(?:[^`\\]|\\.)*+`|[{}()\[\]]", re.DOTALL)
-_IN_TEXT = re.compile(rb"\\[!-/:-@\[-`{-~]|`+|\{\s*+/\*|<(?=(?:/?[A-Za-z][\w.:-]{0,80}+)?(?:\s|/?>))")
+_IN_TEXT = re.compile(rb"\\[!-/:-@\[-`{-~]|`+|\{\s*+/\*|<(?=/?[A-Za-z][\w.:-]{0,80}+(?:\s|/?>)|/?>)")
 _BACKTICKS = re.compile(rb"`+")
 _COMMENT_END = re.compile(rb"\*/\s*+\}")
 _IN_TAG = re.compile(rb"\"[^\"]*+\"|'[^']*+'|`[^`]*+`|[{}<>]")

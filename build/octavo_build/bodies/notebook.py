@@ -1,7 +1,7 @@
-"""Jupyter notebooks: the text and the code of their cells in order, as Markdown. Outputs, images and metadata are hidden.
+"""Jupyter notebooks: text and code of the cells in order, as Markdown. Outputs, images and metadata are hidden.
 
 A cell's source is JSON: one string, or a list of them. It is decoded with the place of each character, so that Markdown
-is parsed as it was written and its blocks are byte ranges of the file; escapes are hidden, with their character as marker.
+is parsed as it was written and its blocks are byte ranges of the file; an escape is hidden, its character the marker.
 Outputs are what code prints on one day on one machine: a release has them in the file's bytes, a search does not.
 """
 
@@ -18,9 +18,8 @@ from octavo_build.bodies import markdown
 from octavo_build.bodies.body import Block, Body, Facts, Hidden, decode, disjoint, lines_of, make_body
 
 _JSON = re.compile(rb"[\[\]{}:,]|\"(?:[^\"\\]++|\\.)*+\"|[^\s\[\]{}:,\"]++", re.DOTALL)
-_ESCAPES = re.compile(
-    rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[0-9a-fA-F]{4}|\\.", re.DOTALL
-)
+_ESCAPES = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[^u]")
+_SHORT = {rb"\n": "\n", rb"\t": "\t", rb"\r": "\r", rb"\b": "\b", rb"\f": "\f", rb"\/": "/", rb"\"": '"', rb"\\": "\\"}
 _FENCE = re.compile(rb"`{3,}")
 
 
@@ -146,18 +145,24 @@ def _decoded(raw: bytes, strings: list[tuple[int, int]]) -> _Source:
         texts.append(text)
         length += len(text)
 
-    for start, end in strings:
-        for escape in _ESCAPES.finditer(raw, start, end):
+    for first, end in strings:
+        start = first
+        for escape in _ESCAPES.finditer(raw, first, end):
             if start < escape.start():
                 add(start, escape.start(), raw[start : escape.start()])
-            character: str = json.loads(b'"%s"' % escape[0])
-            shown = decode(character.encode("utf-8", "replace"))
-            add(*escape.span(), shown.encode())
-            source.hidden.append(Hidden(*escape.span(), shown))
+            character = _SHORT.get(escape[0]) or _long(escape[0])
+            add(*escape.span(), character.encode())
+            source.hidden.append(Hidden(*escape.span(), character))
             start = escape.end()
         if start < end:
             add(start, end, raw[start:end])
     return replace(source, text=b"".join(texts))
+
+
+def _long(escape: bytes) -> str:
+    """The character of an escape in hexadecimal digits; U+FFFD for NUL and for half a character."""
+    character: str = json.loads(b'"%s"' % escape)
+    return "\ufffd" if character == "\0" or "\ud800" <= character <= "\udfff" else character
 
 
 class _Reader:
@@ -193,7 +198,7 @@ class _Reader:
         if body.hidden is not body.unshown:
             self.comments.extend(_placed(source, each) for each in body.hidden)
         blocks = [_block(source, each) for each in body.blocks]
-        self.blocks += [replace(blocks[0], start=cell.start), *blocks[1:]]
+        self.blocks += [replace(each, start=cell.start) for each in blocks[:1]] + blocks[1:]
         self.hide(cell.end)
 
     def _code(self, cell: _Cell, source: _Source) -> None:

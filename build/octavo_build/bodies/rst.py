@@ -131,7 +131,8 @@ class _Reader:
             return 0
         if end:
             self._inline(line, end)
-            self._block("table", line, end, head=self._bounds[head] if head else 0)
+            start, head = self._bounds[line], self._bounds[head] if head else 0
+            self.blocks.append(Block("table", start, self._bounds[end], head=head))
         return end
 
     def _grid(self, line: int) -> tuple[int, int]:
@@ -218,8 +219,8 @@ class _Reader:
         text = self._text_at(line)
         return text is not None and _ADORNMENT.fullmatch(text) is not None and text not in (b"::", b"..", b"...")
 
-    def _block(self, kind: str, first: int, last: int, level: int = 0, text: str = "", head: int = 0) -> int:
-        self.blocks.append(Block(kind, self._bounds[first], self._bounds[last], level, text, head=head))
+    def _block(self, kind: str, first: int, last: int, level: int = 0, text: str = "") -> int:
+        self.blocks.append(Block(kind, self._bounds[first], self._bounds[last], level, text))
         return last
 
     def _hide(self, first: int, last: int) -> None:
