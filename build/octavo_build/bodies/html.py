@@ -167,6 +167,11 @@ class _Weaver:
             self.hidden.append(Hidden(self.reach, place, marker))
         self._done, self._due, self.reach = max(self._done, self._due), _NOTHING, place
 
+    def finish(self) -> None:
+        """Leave out what is left."""
+        self._due = _NOTHING
+        self.cut(len(self._raw))
+
     def keep(self, end: int, marker: str | None = None) -> None:
         """Weave up to `end`: the text as it stands, or `marker` for it."""
         if marker is not None:
@@ -210,7 +215,7 @@ class _Reader:
                 self._tag(name, start, end)
             position = end
         self._close()
-        self._weaver.cut(len(self._raw))
+        self._weaver.finish()
         return tuple(self._weaver.hidden), tuple(self._blocks)
 
     def _tag(self, name: str, start: int, end: int) -> None:

@@ -17,6 +17,9 @@ from typing import Any, cast
 from octavo_build.bodies import markdown
 from octavo_build.bodies.body import Block, Body, Facts, Hidden, decode, disjoint, lines_of, make_body
 
+MAX_ESCAPES = 1_000_000
+"""In the sources of a notebook, line ends mostly; each takes about 250 bytes of memory."""
+
 _JSON = re.compile(rb"[\[\]{}:,]|\"(?:[^\"\\]++|\\.)*+\"|[^\s\[\]{}:,\"]++", re.DOTALL)
 _ESCAPES = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[^u]")
 _SHORT = {rb"\n": "\n", rb"\t": "\t", rb"\r": "\r", rb"\b": "\b", rb"\f": "\f", rb"\/": "/", rb"\"": '"', rb"\\": "\\"}
@@ -66,7 +69,8 @@ class _Source:
 def parse_body(raw: bytes, offset: int) -> Body:
     """Structure of `raw[offset:]`, found in time and memory linear in its size; of what is no notebook, no blocks."""
     reader = _Reader(raw, offset)
-    for cell in _cells(raw, offset) if _fault(raw, offset) is None else ():
+    cells, fault = _read(raw, offset)
+    for cell in cells if fault is None else ():
         reader.add(cell)
     reader.hide(len(raw))
     unshown = disjoint(reader.unshown)
@@ -75,10 +79,19 @@ def parse_body(raw: bytes, offset: int) -> Body:
 
 
 def facts(raw: bytes, offset: int) -> Facts:
-    """The title is the first heading of level 1. What is not JSON, or has no list of cells, is at fault."""
-    if fault := _fault(raw, offset):
+    """The title is the first heading of level 1. What is not JSON, has no list of cells, or too many escapes in them, is at fault."""
+    if fault := _read(raw, offset)[1]:
         return Facts(fault=fault)
     return Facts(title=markdown.first_heading(parse_body(raw, offset).blocks))
+
+
+def _read(raw: bytes, offset: int) -> tuple[list[_Cell], tuple[int, str] | None]:
+    """The cells, and the line and the message of what is wrong."""
+    if fault := _fault(raw, offset):
+        return [], fault
+    cells = _cells(raw, offset)
+    escapes = sum(raw.count(b"\\", *string) for cell in cells for string in cell.strings)
+    return cells, (1, f"{escapes} escapes in cells, expected at most {MAX_ESCAPES}") if escapes > MAX_ESCAPES else None
 
 
 def _fault(raw: bytes, offset: int) -> tuple[int, str] | None:

@@ -75,6 +75,7 @@ def test_the_last_of_repeated_keys_counts() -> None:
         pytest.param('{"cells": {}}', 1, id="cells that are no list"),
         pytest.param('{"worksheets": []}', 1, id="format 3"),
         pytest.param('{"cells": ' + "[" * 100_000 + "]" * 100_000 + "}", 1, id="too deep"),
+        pytest.param('{"cells": [{"source": "' + "\\n" * 1_000_001 + '"}]}', 1, id="too many escapes"),
         pytest.param('{"cells": [], "n": ' + "9" * 100_000 + "}", 1, id="too large a number"),
     ],
 )
