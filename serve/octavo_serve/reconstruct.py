@@ -63,7 +63,7 @@ def prove(dist: Path, hit: Mapping[str, Any]) -> str:
     if sha256_hex(raw[start:end]) != span_sha256:
         raise ArtifactError(f"{source}: bytes {start} to {end} have another sha256 than the hit's span_sha256")
     if mime_type not in _AS_WRITTEN:
-        _check_indexed(found[0], manifest, hit)
+        _check_indexed(found[0], manifest, hit, (start, end))
         return f"{manifest.slug}/{digest}"
     added = str(hit.get("added_text") or "")
     if not _stands_in(added, raw[:start]):
@@ -93,7 +93,7 @@ def _document(table: Path, path: str) -> tuple[bytes | None, str]:
     return (rows[0]["raw"], rows[0]["mime_type"]) if rows else (None, "")
 
 
-def _check_indexed(artifact: Path, manifest: Manifest, hit: Mapping[str, Any]) -> None:
+def _check_indexed(artifact: Path, manifest: Manifest, hit: Mapping[str, Any], byte_range: tuple[int, int]) -> None:
     """Check the text of a hit that is not shown as written: the index, vouched for too, has it for the span."""
     from octavo_serve.lexical import LexicalIndex
 
@@ -101,7 +101,7 @@ def _check_indexed(artifact: Path, manifest: Manifest, hit: Mapping[str, Any]) -
     for path, entry in manifest.files.items():
         if path.startswith(f"{LEXICAL}/") and sha256_file(artifact / path) != entry.sha256:
             raise ArtifactError(f"{label}/{path}: sha256 is not what the manifest says")
-    source, (start, end) = str(hit["source_file"]), hit["byte_range"]
+    source, (start, end) = str(hit["source_file"]), byte_range
     indexed = LexicalIndex(artifact / LEXICAL, label).hits_of(source)
     stored = [each for each in indexed if start <= each["byte_range"][0] < end]
     if not stored or [stored[0]["byte_range"][0], stored[-1]["byte_range"][1]] != [start, end]:

@@ -206,6 +206,7 @@ class _Reader:
         position = self._offset
         for start, end, name in chain(_tokens(self._raw, self._offset), [(len(self._raw), len(self._raw), "")]):
             while position >= gap_last:
+                self._weaver.due(_SPACE)
                 gap_first, gap_last = next(outside, _NOWHERE)
             while position >= last:
                 first, last = next(inside, _NOWHERE)

@@ -79,7 +79,10 @@ def parse_body(raw: bytes, offset: int) -> Body:
 
 
 def facts(raw: bytes, offset: int) -> Facts:
-    """The title is the first heading of level 1. What is not JSON, has no list of cells, or too many escapes in them, is at fault."""
+    """The title is the first heading of level 1.
+
+    What is not JSON, has no list of cells, or too many escapes in them, is at fault.
+    """
     if fault := _read(raw, offset)[1]:
         return Facts(fault=fault)
     return Facts(title=markdown.first_heading(parse_body(raw, offset).blocks))

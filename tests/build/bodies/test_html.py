@@ -42,6 +42,7 @@ def shown(page: str) -> str:
         pytest.param("<nav>n</nav>a<main><header><h1>T</h1></header>b<nav>m</nav></main>c", "T\n\nb", id="main"),
         pytest.param("x<article>a<aside>note</aside></article>y<article>b</article>", "a\n\nnote\n\nb", id="articles"),
         pytest.param("x<main></main><article>a</article>", "a", id="an empty main"),
+        pytest.param("a<svg><text>s</text></svg>b<nav>n</nav><p>c", "a b\n\nc", id="something left out between words"),
         pytest.param("<nav>only</nav>", "only", id="nothing but boilerplate"),
         pytest.param("<nav>never closed<p>a", "never closed\n\na", id="boilerplate never closed"),
         pytest.param("text data:image/png;base64,AAAA end", "text data:… end", id="data URI"),
