@@ -14,9 +14,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from octavo_artifact.schema import Document, Edge
+from octavo_build.bodies.body import Block, Body
+from octavo_build.bodies.markdown import parse_body
 from octavo_build.graph import build_graph
 from octavo_build.graph_files import texts
-from octavo_build.markdown import Block, Body, parse_body
 from octavo_build.pack import Pack
 from octavo_build.plain import plain_text
 from octavo_build.sources.audience import released

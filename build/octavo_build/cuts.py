@@ -13,6 +13,7 @@ from tokenizers import Tokenizer
 from octavo_artifact.ids import canonical_json
 from octavo_artifact.schema import Document, Passage, Section
 from octavo_artifact.text import heading_line
+from octavo_build.bodies import format_of
 from octavo_build.content_cache import ContentCache
 from octavo_build.findings import Finding
 from octavo_build.freshness import with_expiry
@@ -56,16 +57,15 @@ def cut_documents(
 
 def _key(document: Document, identity: str) -> bytes:
     decides = [identity, document.path, document.title, document.strategy, document.body_offset, document.file_sha256]
-    return sha256(canonical_json([*decides, document.marks, document.chunks])).digest()
+    return sha256(canonical_json([*decides, document.mime_type, document.marks, document.chunks])).digest()
 
 
 def _cut(document: Document, row: int, tokenizer: Tokenizer) -> Cut:
     passages, findings = passages_of(document, row)
     passages = with_expiry(document, passages)
     lines = (heading_line(document.title, each.passage.heading_path) for each in passages)
-    windows = (
-        tuple(windows_of(tokenizer, line, plain_text(each.visible))) for line, each in zip(lines, passages, strict=True)
-    )
+    texts = (plain_text(each.visible) if format_of(document).marked else each.visible for each in passages)
+    windows = (tuple(windows_of(tokenizer, line, text)) for line, text in zip(lines, texts, strict=True))
     return Cut(tuple(passages), tuple(windows), tuple(outline(document, row)), tuple(findings))
 
 

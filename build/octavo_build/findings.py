@@ -35,6 +35,7 @@ CODES: dict[str, tuple[str, str]] = {
     "crlf": ("warning", "save the file with LF line endings; the bytes are kept as they are"),
     "encoding-invalid": ("error", "save the file as UTF-8; the bad bytes are shown as U+FFFD"),
     "encoding-utf16": ("error", "save the file as UTF-8; it can be read but not searched"),
+    "format-invalid": ("error", "mend the file or give it the ending of its format; it can be read but not searched"),
     "control-character": ("warning", "remove the NUL characters; they are shown as U+FFFD"),
     "no-content": ("warning", "write the file or remove it; nothing of it can be found"),
     "id-duplicate": ("error", "give each file its own id; the later file gets one made from its path"),

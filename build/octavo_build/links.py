@@ -18,9 +18,11 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
 from octavo_artifact.schema import Document
+from octavo_build.bodies import format_of
+from octavo_build.bodies.body import MAX_LINES, decode
+from octavo_build.bodies.markdown import block_parser
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import read_frontmatter
-from octavo_build.markdown import MAX_LINES, block_parser, decode
 
 MAX_BRACKETS = 2000
 """Opening brackets of a paragraph whose links are read: markdown-it may need time that grows with their square."""
@@ -47,7 +49,7 @@ class Reference:
 def references_of(document: Document) -> tuple[list[Reference], list[Finding]]:
     """The references of a document by line, and the findings about what was not read."""
     raw, offset = document.raw, document.body_offset
-    if b"[" not in raw and b"<!--" not in raw:
+    if not format_of(document).markdown or (b"[" not in raw and b"<!--" not in raw):
         return [], []
     references = list(_between_blocks(document))
     findings: list[Finding] = []

@@ -5,7 +5,7 @@
     <!-- sequence: manuals/*.md | part: 2 of 5 -->
 
 Comments are those of the Markdown: what looks like one in code is none. They stay in the text that is shown and out of
-what is embedded and indexed; `markdown` sees to both.
+what is embedded and indexed; `bodies.markdown` sees to both.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from octavo_artifact.ids import canonical_json
+from octavo_build.bodies.body import decode
+from octavo_build.bodies.markdown import parse_body
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import Frontmatter, MetadataError, parse_yaml
-from octavo_build.markdown import decode, parse_body
 
 _MARK = re.compile(rb"<!--\s*+(?:(context|sequence)\s*+:|(refresh)(?![\w-])[ \t]*+:?)")
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)

@@ -2,7 +2,7 @@
 
 A passage is a section, the run from one top-level heading to the next. Small sections join a neighbour; large ones
 are cut between blocks, then inside them: list items, quoted blocks, table rows, lines, sentences, words and, as the
-last resort, graphemes. Which of the text counts is `markdown`'s to say; windows are `windows`'.
+last resort, graphemes. Which of the text counts is `bodies`' to say; windows are `windows`'.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import regex
 from octavo_artifact.ids import sha256_hex, slugify
 from octavo_artifact.schema import Document, Passage, Section
 from octavo_artifact.text import estimate_tokens
+from octavo_build.bodies import body_of
+from octavo_build.bodies.body import MAX_LINES, Block, Body
 from octavo_build.findings import Finding
-from octavo_build.markdown import MAX_LINES, Block, Body, parse_body
 
 _CHARS = 4
 """Characters of a token, as `estimate_tokens` counts."""
@@ -34,7 +35,6 @@ _CONTENT = regex.compile(r"[^\s\p{Cc}\p{Cf}\ufffd#>*\-+_=~`|:]")
 _LARGE_BY = {False: "a passage that comments or blank lines make", True: "a passage that its sidecar makes"}
 
 _WORDS = regex.compile(rb"\S")
-_TABLE_HEAD = regex.compile(rb"(?:[^\r\n]*+(?:\r\n|\r|\n)){2}")
 _SPACES = regex.compile(r"\s*+")
 _FLAGS_BEFORE = regex.compile(r"(?r)[\U0001f1e6-\U0001f1ff]*+")
 _ALL_BUT_LAST_GRAPHEME = regex.compile(r"(?:\X(?=\X))*+")
@@ -73,9 +73,9 @@ class PassageText:
 
     passage: Passage
     text: str
-    """What a user is shown: the prefix, then the span as written but for `data:` URIs."""
+    """What a user is shown: the prefix, then the span as its format shows it."""
     visible: str
-    """What is embedded and indexed: the context prefix, then the same without HTML comments."""
+    """What is embedded and indexed: the context prefix, then the same without comments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def passages_of(
     An atomic document is one passage of any size; of other documents, `passage-oversized` names the blocks that were
     cut at no structural place, and the passages that HTML comments or blank space make larger than the ceiling.
     """
-    body = parse_body(document.raw, document.body_offset)
+    body = body_of(document)
     anchors = _Anchors()
     sections = _sections(body, anchors)
     if not any(section.content for section in sections):
@@ -165,7 +165,7 @@ def passages_of(
 
 def outline(document: Document, row: int) -> list[Section]:
     """The headings of the document whose row is `row`, with the anchors that its passages have."""
-    body = parse_body(document.raw, document.body_offset)
+    body = body_of(document)
     headings = [section for section in _sections(body, _Anchors()) if section.level]
     sections: list[Section] = []
     for ordinal, heading in enumerate(headings):
@@ -348,8 +348,8 @@ def _pieces_within(body: Body, block: Block, start: int, end: int, limits: Passa
     parts = list(body.visible_parts(start, end))
     # one character for each byte that is not UTF-8, so that characters count back into bytes
     text = "".join(body.raw[a:b].decode("utf-8", "surrogateescape") + marker for a, b, marker in parts)
-    head = _TABLE_HEAD.match(body.raw, block.start, end) if block.kind == "table" else None
-    prefix = body.visible(block.start, head.end()) if head else ""
+    prefix = body.visible(block.start, block.head) if block.head else ""
+    prefix += "\n" if prefix and not prefix.endswith(("\n", "\r")) else ""
     repeated = _tokens(len(prefix)) <= limits.target_tokens
     prefix = prefix if repeated else ""
 

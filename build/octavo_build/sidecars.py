@@ -20,10 +20,10 @@ from typing import Any, cast
 
 from octavo_artifact.ids import canonical_json, slugify
 from octavo_artifact.schema import Document
+from octavo_build.bodies import body_of
 from octavo_build.body_hashes import body_hashes
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import read_yaml
-from octavo_build.markdown import parse_body
 
 SUFFIX = ".chunks.yaml"
 
@@ -129,7 +129,7 @@ def _read_chunks(metadata: Mapping[str, Any]) -> tuple[list[_Lines], list[str]]:
 
 def _misplaced(chunks: list[_Lines], document: Document) -> list[str]:
     """Chunks that leave the body or overlap or say nothing, and text that is in no chunk."""
-    body = parse_body(document.raw, document.body_offset)
+    body = body_of(document)
     bounds = [*body.line_starts, len(document.raw)]
     first = body.first_line
     last = first + len(body.line_starts) - 1

@@ -40,13 +40,13 @@ from octavo_artifact.manifest import Column, FileEntry, Manifest, fingerprint, r
 from octavo_artifact.schema import AUDIENCES, Document, Edge, Node, Passage, Resource, Section
 from octavo_artifact.text import ANALYZER, FIELD, lexical_text
 from octavo_build import release
+from octavo_build.bodies.body import decode
 from octavo_build.content_cache import ContentCache
 from octavo_build.cuts import cut_documents
 from octavo_build.encode import encode_windows
 from octavo_build.findings import Finding, count_by_severity
 from octavo_build.graph import build_graph
 from octavo_build.lexical import LexicalRow, write_lexical
-from octavo_build.markdown import decode
 from octavo_build.pack import Pack
 from octavo_build.passages import PassageLimits, PassageText
 from octavo_build.progress import Progress

@@ -80,6 +80,11 @@ class LexicalIndex:
         """What the build stored to show a passage."""
         return json.loads(cast(bytes, self._searcher.doc(tantivy.DocAddress(0, row)).get_first("hit")))
 
+    def hits_of(self, path: str) -> list[dict[str, Any]]:
+        """What the build stored for each passage of the document with that path, in order."""
+        found = self._searcher.search(self._term("path", path), max(1, self._searcher.num_docs), count=False).hits
+        return [self.hit(row) for row in sorted(address.doc for _, address in found)]
+
     def _term(self, name: str, value: str, count: int = 1) -> Query:
         query = Query.term_query(self._schema, name, value, index_option="freq" if name == FIELD else "basic")
         return query if count == 1 else Query.boost_query(query, float(count))

@@ -9,24 +9,32 @@ from typing import Any
 
 from octavo_artifact.errors import ArtifactError, RequestError
 from octavo_artifact.ids import DIGEST, SLUG, sha256_file, sha256_hex
-from octavo_artifact.layout import DOCUMENTS
-from octavo_artifact.manifest import read_manifest
+from octavo_artifact.layout import DOCUMENTS, LEXICAL
+from octavo_artifact.manifest import Manifest, read_manifest
 from octavo_serve.results import Reconstruction
 
 EXCERPT = 280
 """Characters of an excerpt at most."""
 
+_AS_WRITTEN = frozenset({"text/markdown", "text/mdx", "text/x-rst", "text/plain"})
+"""Types of documents whose text is shown as it stands in the file."""
+
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _NO_PROSE = re.compile(r"^\s*(?:#|\||```|~~~|[-=]{3,}|$)")
 
 
-def reconstruct(raw: bytes, byte_range: tuple[int, int], span_sha256: str, file_sha256: str) -> Reconstruction:
-    """The span of a document as it is written, and whether it is still the one that was indexed."""
+def reconstruct(
+    raw: bytes, byte_range: tuple[int, int], span_sha256: str, file_sha256: str, shown: str | None = None
+) -> Reconstruction:
+    """The span of a document as it is written, and whether it is still the one that was indexed.
+
+    The excerpt is of `shown`, the text that users see; without it, of the span.
+    """
     span = raw[slice(*byte_range)]
-    markdown = span.decode("utf-8", "replace")
+    written = span.decode("utf-8", "replace")
     return {
-        "original_markdown": markdown,
-        "excerpt": _excerpt(markdown),
+        "original_markdown": written,
+        "excerpt": _excerpt(written if shown is None else shown),
         "file_sha256": file_sha256,
         "stale": sha256_hex(span) != span_sha256,
     }
@@ -47,13 +55,16 @@ def prove(dist: Path, hit: Mapping[str, Any]) -> str:
     table = found[0] / DOCUMENTS.file
     if sha256_file(table) != manifest.files[DOCUMENTS.file].sha256:
         raise ArtifactError(f"{manifest.slug}/{digest[:12]}/{DOCUMENTS.file}: sha256 is not what the manifest says")
-    raw = _document(table, source)
+    raw, mime_type = _document(table, source)
     if raw is None:
         raise ArtifactError(f"{source}: no document of {manifest.slug}/{digest[:12]}")
     if not 0 <= start <= end <= len(raw):
         raise ArtifactError(f"{source}: bytes {start} to {end}, the file has {len(raw)}")
     if sha256_hex(raw[start:end]) != span_sha256:
         raise ArtifactError(f"{source}: bytes {start} to {end} have another sha256 than the hit's span_sha256")
+    if mime_type not in _AS_WRITTEN:
+        _check_indexed(found[0], manifest, hit, (start, end))
+        return f"{manifest.slug}/{digest}"
     added = str(hit.get("added_text") or "")
     if not _stands_in(added, raw[:start]):
         raise ArtifactError(f"{source}: the hit's added_text stands nowhere before byte {start}")
@@ -74,11 +85,33 @@ def _claims(hit: Mapping[str, Any]) -> tuple[str, str, tuple[int, int], str]:
     return digest, source, (start, end), span_sha256
 
 
-def _document(table: Path, path: str) -> bytes | None:
+def _document(table: Path, path: str) -> tuple[bytes | None, str]:
+    """The bytes of a document, None when there is none, and their mime type."""
     from pyarrow import parquet
 
-    rows = parquet.read_table(table, columns=["path", "raw"], filters=[("path", "=", path)])
-    return rows.column("raw")[0].as_py() if len(rows) else None
+    rows = parquet.read_table(table, columns=["path", "raw", "mime_type"], filters=[("path", "=", path)]).to_pylist()
+    return (rows[0]["raw"], rows[0]["mime_type"]) if rows else (None, "")
+
+
+def _check_indexed(artifact: Path, manifest: Manifest, hit: Mapping[str, Any], byte_range: tuple[int, int]) -> None:
+    """Check the text of a hit that is not shown as written: the index, vouched for too, has it for the span."""
+    from octavo_serve.lexical import LexicalIndex
+
+    label = f"{manifest.slug}/{manifest.digest[:12]}"
+    for path, entry in manifest.files.items():
+        if path.startswith(f"{LEXICAL}/") and sha256_file(artifact / path) != entry.sha256:
+            raise ArtifactError(f"{label}/{path}: sha256 is not what the manifest says")
+    source, (start, end) = str(hit["source_file"]), byte_range
+    indexed = LexicalIndex(artifact / LEXICAL, label).hits_of(source)
+    stored = [each for each in indexed if start <= each["byte_range"][0] < end]
+    if not stored or [stored[0]["byte_range"][0], stored[-1]["byte_range"][1]] != [start, end]:
+        raise ArtifactError(f"{source}: bytes {start} to {end} are no passages of the release")
+    # what a hit requires comes whole, its passages joined
+    added = stored[0]["added_text"] if len(stored) == 1 else ""
+    text = added + "".join(each["text"].removeprefix(each["added_text"]) for each in stored)
+    for name, expected in (("text", text), ("added_text", added)):
+        if hit.get(name, expected) != expected:
+            raise ArtifactError(f"{source}: the hit's {name} is not what bytes {start} to {end} say")
 
 
 def _says(text: str, span: bytes) -> bool:

@@ -162,7 +162,8 @@ def _reconstruct(index: Index, hit: Hit) -> Reconstruction:
     document = index.tables.find(hit["id"])
     start, end = hit["byte_range"]
     file_sha256 = index.tables.document(document)["file_sha256"]
-    return reconstruct(index.tables.raw(document), (start, end), hit["span_sha256"], file_sha256)
+    shown = hit["text"].removeprefix(hit["added_text"])
+    return reconstruct(index.tables.raw(document), (start, end), hit["span_sha256"], file_sha256, shown)
 
 
 def _answer(

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from octavo_build.agent_knowledge import MAX_STATEMENT, canonical_statement, records
+from octavo_build.bodies.markdown import parse_body
 from octavo_build.commands import AKS
-from octavo_build.markdown import parse_body
 from octavo_build.sources import read
 
 MANIFEST = "name: Pumps\nslug: pumps\ntype: product\nversion: '1'\ndescription: D\nentry_point: overview.md\n"

@@ -43,7 +43,36 @@ def test_a_document_keeps_its_cut_when_its_row_changes(tmp_path: Path, monkeypat
     assert min(each.passage.document for one in later for each in one.passages) == 0
 
 
-@pytest.mark.parametrize("change", ["title", "strategy", "path", "file_sha256", "marks", "chunks"])
+@pytest.mark.parametrize(
+    ("raw", "windows"),
+    [
+        pytest.param(b"", 0, id="no byte"),
+        pytest.param(b" \n\n", 0, id="blank lines"),
+        pytest.param(b"---\ntitle: x\n---\n", 0, id="frontmatter alone"),
+        pytest.param(b"#", 0, id="an empty heading"),
+        pytest.param(b"# Title", 1, id="a title alone"),
+    ],
+)
+def test_no_empty_text_is_encoded(tmp_path: Path, raw: bytes, windows: int) -> None:
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "a.md").write_bytes(raw)
+    (made,) = cut_documents(read(tmp_path / "pack").documents, TOKENIZER, ContentCache(tmp_path / "c"), "compiler")
+    texts = [text for each in made.windows for text in each]
+    assert len(texts) == windows
+    assert all(text.strip() for text in texts)
+    assert [finding.code for finding in made.findings] == ([] if windows else ["no-content"])
+
+
+def test_text_without_markdown_is_encoded_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "pack").mkdir()
+    for name, text in {"a.txt": "*a* `b` [c](d)\n", "b.md": "*a* `b` [c](d)\n", "c.html": "<p>*a* `b` [c](d)"}.items():
+        (tmp_path / "pack" / name).write_text(text)
+    cuts = cut_documents(read(tmp_path / "pack").documents, TOKENIZER, ContentCache(tmp_path / "c"), "compiler")
+    bodies = [text.partition("\n")[2] for each in cuts for windows in each.windows for text in windows]
+    assert bodies == ["*a* `b` [c](d)", "a b c", "*a* `b` [c](d)"]
+
+
+@pytest.mark.parametrize("change", ["title", "strategy", "path", "file_sha256", "mime_type", "marks", "chunks"])
 def test_whatever_decides_a_cut_makes_a_new_one(tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cut(tmp_path / "c")
     monkeypatch.setattr(cuts, "_cut", refuse)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from octavo_artifact.schema import Document
+from octavo_build.bodies import MIME_TYPES
 from octavo_build.pack import Pack
 from octavo_build.sources import read
-from octavo_build.sources.documents import MIME_TYPES
 from octavo_build.sources.files import list_files
 
 

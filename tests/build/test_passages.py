@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from octavo_artifact.schema import Document, Passage
 from octavo_artifact.text import estimate_tokens
+from octavo_build.bodies.body import Block, Body, decode, elide_data_uris
+from octavo_build.bodies.markdown import parse_body
 from octavo_build.findings import Finding
-from octavo_build.markdown import Block, Body, decode, elide_data_uris, parse_body
 from octavo_build.passages import LIMITS, PassageLimits, PassageText, passages_of
 
 SMALL = PassageLimits(min_tokens=4, target_tokens=16, ceiling_tokens=32)
@@ -383,7 +384,7 @@ def check_cuts(body: Body, cuts: set[int], limits: PassageLimits) -> None:
     for fence in fences(body.blocks):
         if estimate_tokens(body.visible(fence.start, fence.end)) <= limits.ceiling_tokens:
             assert not any(fence.start < place < fence.end for place in cuts)
-    for uri in body.data_uris:
+    for uri in body.unshown:
         assert not any(uri.start < place < uri.end for place in cuts)
     text = body.raw.decode("utf-8", "surrogateescape")
     sizes = (len(each.encode("utf-8", "surrogateescape")) for each in regex.findall(r"\X", text))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +20,7 @@ from running import TINY, octavo
 
 @pytest.fixture(scope="module")
 def split(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A dist with documents that are split: a long table, long prose, a data URI, CRLF, bad bytes."""
+    """A dist with documents that are split: long tables, long prose, a data URI, CRLF, bad bytes, every format."""
     root = tmp_path_factory.mktemp("split")
     source = root / "split"
     source.mkdir()
@@ -29,6 +30,13 @@ def split(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (source / "image.md").write_text(f"# Image\n\nA sketch of a pump: ![pump](data:image/png;base64,{'A' * 3000})\n")
     (source / "crlf.md").write_bytes(b"---\r\ntitle: W\r\n---\r\n# W\r\n\r\nWindows line ends.\r\n")
     (source / "bad.md").write_bytes(b"# Bad\n\nbroken \xff byte and a NUL \0 here\n")
+    cells = "".join(f"<tr><td>valve {n}<td>valve {n} opens at {n * 3} &lt;bar&gt;</td></tr>" for n in range(150))
+    (source / "valves.html").write_text(f"<title>Valves</title><table><tr><th>valve<th>opens</tr>{cells}</table>")
+    notes = [{"cell_type": "markdown", "source": '# Quokka\n\nA quokka "smiles".'}, {"source": ["a = 1\n", "b"]}]
+    (source / "quokka.ipynb").write_text(json.dumps({"cells": notes}))
+    (source / "wombat.rst").write_text("Wombat\n======\n\n.. c\n\nA :ref:`wombat <w>` digs.\n")
+    (source / "numbat.mdx").write_text("import A from 'a'\n\n# Numbat\n\n<A title='t'>A numbat eats termites.</A>\n")
+    (source / "bilby.txt").write_text("Bilby\n\nA bilby has long ears.\n")
     assert octavo("build", source, "--out", root / "dist", "--state", root / "state", "-q").returncode == 0
     return root / "dist"
 
@@ -38,9 +46,22 @@ def pack(split: Path) -> OpenPack:
     return open_catalog(split).choose(None)
 
 
+QUERIES = (
+    "torque of a bolt",
+    "river floods the meadow",
+    "sketch of a pump",
+    "windows line ends",
+    "broken byte",
+    "valve opens at bar",
+    "quokka smiles",
+    "wombat digs",
+    "numbat eats termites",
+    "bilby ears",
+)
+
+
 def hits(pack: OpenPack) -> list[dict[str, Any]]:
-    queries = ("torque of a bolt", "river floods the meadow", "sketch of a pump", "windows line ends", "broken byte")
-    answers = (pack.search(SearchRequest(query=query, max_results=50, reconstruct=True)) for query in queries)
+    answers = (pack.search(SearchRequest(query=query, max_results=50, reconstruct=True)) for query in QUERIES)
     return [dict(hit) for answer in answers for hit in answer["results"]]
 
 
@@ -53,6 +74,25 @@ def test_every_hit_brings_back_its_exact_source(pack: OpenPack) -> None:
         assert found["file_sha256"] == sha256(raw).hexdigest()
         assert found["stale"] is False
         assert 0 < len(found["excerpt"]) <= EXCERPT
+
+
+@pytest.mark.parametrize(
+    ("source", "first"),
+    [
+        pytest.param("valves.html", "valve | opens\nvalve ", id="html"),
+        pytest.param("quokka.ipynb", '# Quokka\n\nA quokka "smiles".\n\n```\na = 1\nb\n```', id="ipynb"),
+        pytest.param("wombat.rst", "Wombat\n======\n\n.. c\n\nA :ref:`wombat <w>` digs.\n", id="rst"),
+        pytest.param("numbat.mdx", "import A from 'a'\n\n# Numbat\n\n<A", id="mdx"),
+        pytest.param("bilby.txt", "Bilby\n\nA bilby has long ears.\n", id="txt"),
+    ],
+)
+def test_a_hit_of_any_format_is_readable_text(pack: OpenPack, source: str, first: str) -> None:
+    hit = next(hit for hit in hits(pack) if hit["source_file"] == source)
+    assert hit["text"].startswith(first)
+    assert hit["title"] == source.partition(".")[0].capitalize()
+    if source == "valves.html":
+        assert " <bar>\n" in hit["text"]
+        assert "<td>" not in hit["reconstruction"]["excerpt"]
 
 
 def test_a_search_reconstructs_only_when_asked(pack: OpenPack) -> None:
@@ -90,6 +130,33 @@ def test_a_forged_hit_is_not_proven(
     hit = next(hit for hit in hits(pack) if hit["source_file"] == "prose.md")
     with pytest.raises(ArtifactError, match=message):
         prove(split, forge(hit))
+
+
+@pytest.mark.parametrize(
+    ("forge", "message"),
+    [
+        pytest.param(change(text="another text"), "text is not what bytes", id="text"),
+        pytest.param(change(added_text="lies\n"), "added_text is not what bytes", id="added text"),
+        pytest.param(change(byte_range=[0, 0], span_sha256=sha256(b"").hexdigest()), "no passages", id="no passage"),
+    ],
+)
+def test_a_forged_hit_of_a_page_is_not_proven(
+    pack: OpenPack, split: Path, forge: Callable[[dict[str, Any]], dict[str, Any]], message: str
+) -> None:
+    hit = next(hit for hit in hits(pack) if hit["source_file"] == "valves.html" and hit["added_text"])
+    with pytest.raises(ArtifactError, match=message):
+        prove(split, forge(hit))
+
+
+def test_a_page_is_not_proven_by_a_damaged_index(split: Path, pack: OpenPack, tmp_path: Path) -> None:
+    hit = next(hit for hit in hits(pack) if hit["source_file"] == "valves.html")
+    dist = shutil.copytree(split, tmp_path / "dist")
+    segment = next((dist / "split" / hit["digest"] / "lexical").glob("*.store"))
+    data = bytearray(segment.read_bytes())
+    data[len(data) // 2] ^= 1
+    segment.write_bytes(data)
+    with pytest.raises(ArtifactError, match="sha256 is not what the manifest says"):
+        prove(dist, hit)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from octavo_build.bodies.body import Block, decode
 from octavo_build.findings import Finding
 from octavo_build.lint.subject import Page, Subject, text
-from octavo_build.markdown import Block, decode
 
 MAX_CHARACTERS = 6_000
 HUB_WORDS, HUB_TOPICS, HUB_DEPTH = 100, 8, 15

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from octavo_build.markdown import Block, Body, decode
+from octavo_build.bodies.body import Block, Body, decode
 
 # Bounded repeats keep the search linear in what is not a link after all.
 _TOKEN = re.compile(

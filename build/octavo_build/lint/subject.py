@@ -9,11 +9,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from octavo_artifact.schema import Document
+from octavo_build.bodies import body_of, format_of
+from octavo_build.bodies.body import Block, Body
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import read_frontmatter, read_yaml
 from octavo_build.graph import Resolver
 from octavo_build.lint.references import Reference, find_references
-from octavo_build.markdown import Block, Body, parse_body
 from octavo_build.pack import Pack
 from octavo_build.sources import NO_OPTIONS, Options, read
 from octavo_build.sources.expertpack import MANIFEST, child_prefix
@@ -182,7 +183,7 @@ def _member(prefix: str, files: Mapping[str, bytes], documents: Sequence[Documen
 
 def _page(document: Document, inner: str, second_block: bool) -> Page:
     lines = read_frontmatter(document.path, document.raw, second_block=second_block).lines
-    body = parse_body(document.raw, document.body_offset)
+    body = body_of(document)
     return Page(
         document=document,
         inner=inner,
@@ -190,7 +191,7 @@ def _page(document: Document, inner: str, second_block: bool) -> Page:
         lines=lines,
         body=body,
         headings=tuple(_headings(body.blocks)),
-        references=tuple(find_references(body)),
+        references=tuple(find_references(body)) if format_of(document).markdown else (),
     )
 
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from octavo_artifact.schema import Document
+from octavo_build.bodies import MIME_TYPES
 from octavo_build.findings import Finding
 from octavo_build.pack import Pack
 from octavo_build.sources.adapter import Adapter, Options
 from octavo_build.sources.documents import (
     INDEXES,
-    MIME_TYPES,
     Fields,
     is_index,
     read_document,
@@ -102,11 +102,11 @@ def read(root: Path, options: Options) -> Pack:  # every adapter's signature
 def _page(document: Document, fields: Fields, folder: _Folder) -> Document:
     """The document with what site generators would make of its fields."""
     said = (language_tag(fields.text(key)) for key in ("lang", "language"))
-    languages = (*said, folder.languages.get(document.path), folder.language)
+    languages = (*said, document.language, folder.languages.get(document.path), folder.language)
     return replace(
         document,
         title=_label(document, fields, folder) or document.title,
-        description=next(filter(None, map(fields.text, DESCRIPTIONS)), None),
+        description=next(filter(None, map(fields.text, DESCRIPTIONS)), document.description),
         tags=tuple(dict.fromkeys(tag for key in TAGS for tag in fields.texts(key))),
         searchable=document.searchable and not _is_unlisted(fields),
         language=next(filter(None, languages), None),

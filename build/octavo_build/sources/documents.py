@@ -13,40 +13,18 @@ from typing import Any, cast
 
 from octavo_artifact.ids import document_uri, sha256_hex
 from octavo_artifact.schema import Document
+from octavo_build.bodies import FORMATS, PLAIN, mime_type_of
+from octavo_build.bodies.body import Facts
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import BOM, Frontmatter, read_frontmatter
-from octavo_build.markdown import parse_body
 from octavo_build.sources.files import SourceFile
-
-MARKDOWN_TYPE = "text/markdown"
-MIME_TYPES = {
-    ".md": MARKDOWN_TYPE,
-    ".markdown": MARKDOWN_TYPE,
-    ".mdx": "text/mdx",
-    ".html": "text/html",
-    ".htm": "text/html",
-    ".ipynb": "application/x-ipynb+json",
-    ".rst": "text/x-rst",
-    ".txt": "text/plain",
-}
-"""By a name's ending, in lower case: the kinds of text that can be a document, the commonest first."""
-_README = "readme"
-"""A name that needs no ending to be a document's."""
-_WITH_FRONTMATTER = frozenset({MARKDOWN_TYPE, "text/mdx", "text/html"})
-"""In the others a line `---` or a brace at the top is the text's own."""
+from octavo_build.sources.language import language_tag
 
 INDEXES = ("index", "readme", "_index")
 """Names, without ending and in lower case, of a page that stands for its folder."""
 
 _DATED = re.compile(r"\d{4}-\d{1,2}-\d{1,2}-(?=.)")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-
-
-def mime_type_of(path: str) -> str | None:
-    """The kind of text that a name promises; None when it is no document's."""
-    name = PurePosixPath(path)
-    kind = MIME_TYPES.get(name.suffix.casefold())
-    return "text/plain" if kind is None and name.name.casefold() == _README else kind
 
 
 def read_document(
@@ -59,30 +37,32 @@ def read_document(
     """
     findings = list(_check_bytes(file))
     readable = not any(finding.code == "encoding-utf16" for finding in findings)
-    mime_type = mime_type_of(file.path) or MARKDOWN_TYPE
-    front = Frontmatter({}, 0, ())
-    if readable and mime_type in _WITH_FRONTMATTER:
+    form = FORMATS[mime_type := mime_type_of(file.path) or PLAIN]
+    front = Frontmatter({}, len(BOM) if file.raw.startswith(BOM) else 0, ())
+    if readable and form.frontmatter:
         front = read_frontmatter(file.path, file.raw, second_block=second_block)
     findings += front.findings
     if needs_frontmatter and readable and file.raw.strip() and not (front.metadata or front.findings):
         findings.append(Finding(file.path, 1, "frontmatter-missing", "the file has no frontmatter"))
     fields = Fields(file.path, front, findings)
     body = file.raw[front.body_offset :]
-    headed = readable and mime_type in (MARKDOWN_TYPE, "text/mdx")
-    title = fields.text("title") or (_first_heading(file.raw, front.body_offset) if headed else "")
+    title = fields.text("title")
+    facts = form.facts(file.raw, front.body_offset) if readable and not title else Facts()
+    if facts.fault:
+        findings.append(Finding(file.path, facts.fault[0], "format-invalid", facts.fault[1]))
     document = Document(
         path=file.path,
         id=fields.text("id") or "",
         uri=document_uri(slug, file.path),
-        title=title or title_from(file.path),
-        description=fields.text("description"),
+        title=title or facts.title or title_from(file.path),
+        description=fields.text("description") or facts.description or None,
         type=fields.text("type"),
         tags=fields.texts("tags"),
         pack=slug,
         tier="searchable",
         strategy="standard",
         scope="single",
-        searchable=readable,
+        searchable=readable and facts.fault is None,
         mime_type=mime_type,
         frontmatter=json.dumps(front.metadata, ensure_ascii=False, sort_keys=True, separators=(",", ":")),
         raw=file.raw,
@@ -94,6 +74,7 @@ def read_document(
         confidence=fields.text("confidence"),
         requires=fields.texts("requires") if relations else (),
         related=fields.texts("related") if relations else (),
+        language=language_tag(facts.language),
     )
     return document, front, findings
 
@@ -161,11 +142,6 @@ class Fields:
         kind = "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else "one value"
         message = f"{key}: expected {expected}, found {kind}"
         self._findings.append(Finding(self._path, self._front.lines.get(key, 1), "frontmatter-value", message))
-
-
-def _first_heading(raw: bytes, body_offset: int) -> str:
-    blocks = parse_body(raw, body_offset).blocks
-    return next((block.text for block in blocks if block.kind == "heading" and block.level == 1), "")
 
 
 def title_from(path: str) -> str:

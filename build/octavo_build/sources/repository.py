@@ -15,9 +15,9 @@ from typing import Any, cast
 
 from octavo_artifact.ids import knowledge_uri, slugify
 from octavo_artifact.schema import Document
+from octavo_build.bodies.body import decode
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import Frontmatter
-from octavo_build.markdown import decode
 from octavo_build.pack import Pack
 from octavo_build.sources.adapter import Adapter, Options
 from octavo_build.sources.documents import read_document, with_unique_ids

@@ -14,8 +14,8 @@ from pathlib import Path
 from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
+from octavo_build.bodies import mime_type_of
 from octavo_build.findings import Finding
-from octavo_build.sources.documents import mime_type_of
 from octavo_build.sources.identity import Identity
 
 GITIGNORE = ".gitignore"

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from octavo_build import markdown
-from octavo_build.markdown import Block, Body, decode, elide_data_uris, parse_body
+from octavo_build.bodies import markdown
+from octavo_build.bodies.body import Block, Body, decode, elide_data_uris
+from octavo_build.bodies.markdown import parse_body
 
 
 def body_of(text: str, offset: int = 0) -> Body:
