@@ -10,9 +10,10 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.parser_block import RuleFuncBlockType
@@ -107,6 +108,17 @@ class Hidden:
 
 
 @dataclass(frozen=True, slots=True)
+class Text:
+    """Text of a block in which a link or a comment may stand."""
+
+    content: str
+    """Without the marks of the lists and quotes around it. A wikilink whose `|` cut a table's cell in two is whole."""
+    line: int
+    """Of the raw file, counted from 1, at which it begins."""
+    is_html: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Body:
     """A document's body: its blocks, its lines, and views of its text. All places are byte offsets of `raw`."""
 
@@ -122,6 +134,10 @@ class Body:
     data_uris: Sequence[Hidden]
     hidden: Sequence[Hidden]
     """HTML comments and `data:` URIs; disjoint and in order, as `data_uris` are."""
+    texts: Sequence[Text] = ()
+    """In order; what has neither `[` nor a comment is left out."""
+    definitions: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What link reference definitions say, as markdown-it keeps it."""
 
     def line_at(self, position: int) -> int:
         """Line of the raw file, counted from 1, of the byte at `position`."""
@@ -162,24 +178,50 @@ def parse_body(raw: bytes, offset: int) -> Body:
     """Structure of `raw[offset:]`, found in time and memory linear in its size."""
     line_starts = array("q", [offset])
     line_starts.extend(match.end() for match in _LINE_END.finditer(raw, offset))
-    blocks = (Block("paragraph", offset, len(raw)),) if len(line_starts) > MAX_LINES else _blocks(raw, line_starts)
+    first_line = 1 + sum(1 for _ in _LINE_END.finditer(raw, 0, offset))
+    definitions: EnvType = {}
+    if len(line_starts) > MAX_LINES:
+        blocks, texts = (Block("paragraph", offset, len(raw)),), ()
+    else:
+        tokens = _parser().parse(decode(raw[offset:]), definitions)
+        texts = tuple(_texts(tokens, first_line)) if b"[" in raw or b"<!--" in raw else ()
+        blocks = _blocks(tokens, [*line_starts, len(raw)], definitions)
     data_uris = tuple(_data_uris(raw, offset))
     return Body(
         raw=raw,
         offset=offset,
         blocks=blocks,
-        first_line=1 + sum(1 for _ in _LINE_END.finditer(raw, 0, offset)),
+        first_line=first_line,
         line_starts=line_starts,
         data_uris=data_uris,
         hidden=_disjoint((*_comments(raw, blocks), *data_uris)) if b"<!--" in raw else data_uris,
+        texts=texts,
+        definitions=definitions,
     )
 
 
-def _blocks(raw: bytes, line_starts: Sequence[int]) -> tuple[Block, ...]:
+def _texts(tokens: Iterable[Token], line: int) -> Iterator[Text]:
+    first = line
+    cut: Token | None = None
+    for token in tokens:
+        line = first + token.map[0] if token.map else line
+        if token.type == "tr_close" and cut:
+            yield Text(cut.content, line, False)
+            cut = None
+        if token.type not in ("inline", "html_block"):
+            continue
+        content = f"{cut.content}|{token.content}" if cut else token.content
+        _, opened, rest = content.rpartition("[[")
+        if opened and "]]" not in rest and token.level > 2:
+            cut = token.copy(content=content)
+            continue
+        cut = None
+        if "[" in content or "<!--" in content:
+            yield Text(content, line, token.type == "html_block")
+
+
+def _blocks(tokens: Sequence[Token], bounds: Sequence[int], environment: EnvType) -> tuple[Block, ...]:
     parser = _parser()
-    environment: EnvType = {}
-    tokens = parser.parse(decode(raw[line_starts[0] :]), environment)
-    bounds = [*line_starts, len(raw)]
     open_blocks: list[tuple[Token, list[Block]]] = []
     siblings: list[Block] = []
     for index, token in enumerate(tokens):

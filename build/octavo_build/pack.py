@@ -8,6 +8,7 @@ from typing import Any
 
 from octavo_artifact.schema import Document
 from octavo_build.findings import Finding
+from octavo_build.frontmatter import Frontmatter
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class Pack:
     entry_point: str | None
     """Path of the document to read first."""
     source_format: str
-    """Name of the adapter: `expertpack` or `docs`."""
+    """Name of the adapter: `expertpack`, `okf` or `docs`."""
     metadata: dict[str, Any]
     """The pack's manifest as written, scalars as strings; empty when it has none."""
     documents: tuple[Document, ...]
@@ -30,3 +31,5 @@ class Pack:
     findings: tuple[Finding, ...]
     extras: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     """Path to bytes of files that say something of the documents: `_graph.yaml`, `ontology.yaml`."""
+    fronts: Mapping[str, Frontmatter] = field(default_factory=dict[str, Frontmatter])
+    """Frontmatter by path, where the adapter hands it on to spare lint a second reading."""

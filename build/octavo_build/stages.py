@@ -62,7 +62,7 @@ from octavo_build.workers import Workers
 # Libraries whose version may change an artifact's bytes.
 LIBRARIES = ("markdown-it-py", "numpy", "onnxruntime", "pyarrow", "pylance", "pyyaml", "regex", "tantivy", "tokenizers")
 
-_BESIDE_IDENTITY = frozenset({"documents", "findings", "extras"})
+_BESIDE_IDENTITY = frozenset({"documents", "findings", "extras", "fronts"})
 """Fields of a pack that are no part of its identity."""
 
 
@@ -218,7 +218,7 @@ def graph(work: Work) -> None:
     """Write nodes and edges."""
     extras: dict[str, str] = json.loads(work.extras.read_bytes())
     documents = read_table(work.parts / DOCUMENTS.file, Document)
-    built = build_graph(documents, {path: text.encode() for path, text in extras.items()})
+    built = build_graph(documents, {path: text.encode() for path, text in extras.items()}, _source_format(work))
     write_table(work.parts / NODES.file, Node, built.nodes)
     write_table(work.parts / EDGES.file, Edge, built.edges)
     _write_json(work.graph_findings, [asdict(finding) for finding in built.findings])
@@ -342,6 +342,10 @@ def _earlier_vectors(pack: Path, encoder: str) -> dict[bytes, NDArray[np.float32
     except ArtifactError:
         return {}  # nothing to reuse is no error: the windows are encoded again
     return dict(zip(hashes, encoded, strict=True))
+
+
+def _source_format(work: Work) -> str:
+    return json.loads(work.pack.read_bytes())["source_format"]
 
 
 def _pack_fields(pack: Pack) -> dict[str, Any]:

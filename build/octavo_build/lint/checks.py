@@ -11,6 +11,7 @@ from octavo_artifact.errors import ConfigError
 from octavo_build.findings import CODES, Finding
 from octavo_build.lint import atoms, frontmatter, links, manifest, provenance, requires, sidecars, structure
 from octavo_build.lint.codes import LINT_CODES, PROVENANCE
+from octavo_build.lint.okf.checks import check_bundle
 from octavo_build.lint.subject import Subject
 from octavo_build.sources.expertpack import MANIFEST
 
@@ -73,6 +74,8 @@ def lint(subject: Subject, options: Options | None = None) -> list[Finding]:
         if options.provenance or options.only & PROVENANCE:
             checks.append(partial(provenance.check_provenance, today=options.today))
         checks.append(partial(provenance.check_clock, today=options.today))
+    if subject.pack.source_format == "okf":
+        checks = [manifest.check_presence, partial(check_bundle, today=options.today)]
     # where the build found the same fault of a date or duration, its message says what became of the value
     built = {(finding.path, finding.line, finding.code) for finding in subject.pack.findings}
     found = {finding for check in checks for finding in check(subject)}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from octavo_artifact.schema import Document
+from octavo_build import links
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import read_frontmatter, read_yaml
 from octavo_build.graph import Resolver
@@ -17,7 +18,7 @@ from octavo_build.markdown import Block, Body, parse_body
 from octavo_build.pack import Pack
 from octavo_build.sources import read
 from octavo_build.sources.expertpack import MANIFEST, SKIPPED, child_prefix
-from octavo_build.sources.files import read_files
+from octavo_build.sources.files import list_files, read_files
 
 INDEX = "_index.md"
 _YAML = (".yaml", ".yml")
@@ -36,6 +37,8 @@ class Page:
     body: Body
     headings: tuple[Block, ...]
     references: tuple[Reference, ...]
+    links: tuple[links.Reference, ...] = ()
+    """All that the text refers to, of whatever kind of file; for OKF, which has no `references`."""
 
     @property
     def path(self) -> str:
@@ -98,6 +101,8 @@ class Subject:
     files: Mapping[str, bytes]
     """The YAML files of the pack by path."""
     resolver: Resolver
+    paths: frozenset[str] = frozenset()
+    """Every file of an OKF bundle."""
 
     @property
     def pages(self) -> tuple[Page, ...]:
@@ -113,6 +118,9 @@ class Subject:
 def read_subject(root: Path) -> Subject:
     """Read the pack in `root` for checking."""
     pack = read(root)
+    if pack.source_format == "okf":
+        paths = frozenset(unicodedata.normalize("NFC", path) for path in list_files(root))
+        return replace(subject_of(pack), paths=paths)
     if pack.source_format != "expertpack":
         return subject_of(pack)
     folders = {"": root}
@@ -140,10 +148,9 @@ def subject_of(pack: Pack, files: Mapping[str, bytes] | None = None, prefixes: S
         if document.path not in unreadable:
             owner = max((prefix for prefix in of_member if document.path.startswith(prefix)), key=len)
             of_member[owner].append(document)
-    second = pack.source_format == "expertpack"
     return Subject(
         pack=pack,
-        members=tuple(_member(prefix, files, documents, second) for prefix, documents in of_member.items()),
+        members=tuple(_member(prefix, files, documents, pack) for prefix, documents in of_member.items()),
         files=files,
         resolver=Resolver(pack.documents),
     )
@@ -174,23 +181,28 @@ def nested(mapping: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
-def _member(prefix: str, files: Mapping[str, bytes], documents: Sequence[Document], second_block: bool) -> Member:
+def _member(prefix: str, files: Mapping[str, bytes], documents: Sequence[Document], pack: Pack) -> Member:
     front = read_yaml(MANIFEST, files.get(prefix + MANIFEST, b""))
-    pages = tuple(_page(document, document.path.removeprefix(prefix), second_block) for document in documents)
+    pages = tuple(_page(document, document.path.removeprefix(prefix), pack) for document in documents)
     return Member(prefix, front.metadata, front.lines, pages)
 
 
-def _page(document: Document, inner: str, second_block: bool) -> Page:
-    lines = read_frontmatter(document.path, document.raw, second_block=second_block).lines
+def _page(document: Document, inner: str, pack: Pack) -> Page:
+    front = pack.fronts.get(document.path)
+    if front is None:
+        second = pack.source_format == "expertpack"
+        front = read_frontmatter(document.path, document.raw, second_block=second)
+    is_okf = pack.source_format == "okf"
     body = parse_body(document.raw, document.body_offset)
     return Page(
         document=document,
         inner=inner,
-        metadata=json.loads(document.frontmatter),
-        lines=lines,
+        metadata=front.metadata,
+        lines=front.lines,
         body=body,
         headings=tuple(_headings(body.blocks)),
-        references=tuple(find_references(body)),
+        references=() if is_okf else tuple(find_references(body)),
+        links=tuple(links.read_references(body)[0]) if is_okf else (),
     )
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from octavo_artifact.errors import ConfigError
 from octavo_build.frontmatter import read_yaml
 from octavo_build.pack import Pack
-from octavo_build.sources import docs, expertpack
+from octavo_build.sources import docs, expertpack, okf
 from octavo_build.sources.adapter import Adapter, Options
 from octavo_build.sources.identity import PACK_FILE
 
-ADAPTERS: dict[str, Adapter] = {adapter.name: adapter for adapter in (expertpack.ADAPTER, docs.ADAPTER)}
+ADAPTERS: dict[str, Adapter] = {adapter.name: adapter for adapter in (expertpack.ADAPTER, okf.ADAPTER, docs.ADAPTER)}
 """By name, in the order in which they are asked whether they recognise a folder; the last one always does."""
 
 NO_OPTIONS: Options = {}
