@@ -18,6 +18,8 @@ from octavo_build.frontmatter import BOM, Frontmatter, read_frontmatter
 from octavo_build.markdown import parse_body
 from octavo_build.sources.files import SourceFile
 
+_HEADING = re.compile(rb"(?:\A|(?<=[\r\n])) {0,3}(?:#(?:[ \t][^\r\n]*)?|=+[ \t]*)(?:\r\n?|\n|\Z)")
+"""A line that is a heading of level 1, or makes one of the line above, unless it stands in some other block."""
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -129,8 +131,19 @@ class _Fields:
 
 
 def _first_heading(raw: bytes, body_offset: int) -> str:
-    blocks = parse_body(raw, body_offset).blocks
-    return next((block.text for block in blocks if block.kind == "heading" and block.level == 1), "")
+    """Text of the first heading of level 1. Only what stands before is parsed, unless that does not decide it: what
+    looks like a heading may stand in code, and what a bracket in it means may be defined below.
+    """
+    body = raw[body_offset:]
+    found = _HEADING.search(body)
+    if found is None:
+        return ""
+    for part in (body[: found.end()], body):
+        blocks = parse_body(part, 0).blocks
+        text = next((block.text for block in blocks if block.kind == "heading" and block.level == 1), None)
+        if text is not None and "[" not in text:
+            break
+    return text or ""
 
 
 def _title_from(path: str) -> str:
