@@ -31,7 +31,7 @@ _SIDE_FILES = frozenset(
 )
 """Names of files that are about a repository, not knowledge of the bundle."""
 _HEAD_BYTES, _HEADS = 4096, 200
-"""How much of a file, and how many files, are looked at to recognise a bundle that does not say that it is one."""
+"""How much of a file, and about how many files of all folders, are looked at where no version says that it is OKF."""
 _NO_METADATA = frozenset({"frontmatter-unclosed", "frontmatter-not-mapping"})
 
 
@@ -155,17 +155,21 @@ def _fits(pattern: str, path: str) -> bool:
 
 
 def _recognises(root: Path) -> bool:
-    """A root `index.md` with `okf_version`; else, without a `pack.yaml`, three of four files with a `type`."""
+    """A root `index.md` with `okf_version`; else, without a `pack.yaml`, files that have a `type`: three of four beside
+    a root `index.md`, or all of them. As a bundle, a folder that is none would lose what has no type from the search.
+    """
     if b"okf_version" in _head(root / INDEX):
         return "okf_version" in read_frontmatter(INDEX, _head(root / INDEX)).metadata
     if (root / PACK_FILE).is_file():
         return False
     names = [name for name in list_files(root) if name.endswith(".md") and not okf.is_reserved(name)]
-    names = [name for name in names if PurePosixPath(name).stem.upper() not in _SIDE_FILES][:_HEADS]
+    names = [name for name in names if PurePosixPath(name).stem.upper() not in _SIDE_FILES]
+    names = names[:: 1 + len(names) // _HEADS]
     metadata = (read_frontmatter(name, _head(root / name)).metadata for name in names)
     # a pack: an ExpertPack's that has lost its manifest
     typed = sum("type" in each and "pack" not in each for each in metadata)
-    return bool(names) and typed * 4 >= len(names) * 3
+    enough = len(names) * 3 / 4 if (root / INDEX).is_file() else len(names)
+    return bool(names) and typed >= enough
 
 
 def _head(file: Path) -> bytes:

@@ -258,6 +258,13 @@ def test_a_finding_stands_at_the_line_of_its_cause(tmp_path: Path) -> None:
     assert {(f.code, f.line) for f in found} == {("okf-status", 7), ("okf-link-missing", 14)}
 
 
+def test_a_readme_a_typed_log_and_a_bare_root_index_are_accepted_with_warnings(tmp_path: Path) -> None:
+    files = {"index.md": '---\nokf_version: "0.2"\n---\n', "log.md": "---\ntype: Log\n---\n# L\n", "README.md": "# R\n"}
+    found = {finding.code: finding.severity for finding in findings(tmp_path, files)}
+    assert found.keys() == {"okf-index-empty", "okf-log-frontmatter", "okf-side-file", "okf-orphan"}
+    assert set(found.values()) == {"warning"}
+
+
 def test_without_a_day_what_was_not_checked_is_said(tmp_path: Path) -> None:
     (found,) = findings(tmp_path, {"a.md": concept("stale_after: 2020-01-01T00:00:00Z\n")}, None)
     assert (found.code, found.message) == ("age-unchecked", "1 files have a stale_after; it was not checked")
