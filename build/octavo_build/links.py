@@ -143,7 +143,8 @@ def _footnote(state: StateInline, silent: bool) -> bool:
     if found is None:
         return False
     if not silent:
-        opens = found[2] and not state.src[state.src.rfind("\n", 0, state.pos) + 1 : state.pos].strip()
+        before = state.src[max(0, state.pos - 4) : state.pos].rstrip(" ")
+        opens = found[2] and before[-1:] in ("", "\n")
         state.push(FOOTNOTES[1] if opens else FOOTNOTES[0], "", 0).content = found[1]
     state.pos = found.end(1) + 1
     return True

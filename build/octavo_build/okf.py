@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Any, cast
+from urllib.parse import unquote
 
 VERSIONS = ("0.1", "0.2")
 RESERVED = frozenset({"index.md", "log.md"})
@@ -95,8 +96,8 @@ def trust_tier(verified: object) -> str:
 def paths(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Fields that name a file of the bundle: key, kind of the relation (the key, `source` for sources) and path.
 
-    `resource` and that of a source may also be an address, a place elsewhere (`src/app.py`) or free text: only what
-    ends in `.md`, or begins with `/`, `./` or `../`, is a path of the bundle there.
+    The path is without its anchor, percent-decoded. `resource` and that of a source may also be an address, a place
+    elsewhere (`src/app.py`) or free text: only what ends in `.md`, or begins with `/`, `./` or `../`, is a path there.
     """
     for entry in entries(metadata.get("sources")):
         if path := _file(entry.get("resource"), _FILE):
@@ -117,4 +118,4 @@ def paths(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 def _file(value: object, form: re.Pattern[str]) -> str:
     written = text(value)
-    return "" if _SCHEME.match(written) or not form.fullmatch(written) else written.partition("#")[0]
+    return "" if _SCHEME.match(written) or not form.fullmatch(written) else unquote(written.partition("#")[0])

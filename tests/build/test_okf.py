@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from octavo_artifact.layout import EDGES
 from octavo_artifact.schema import Document, Edge
-from octavo_build import okf
+from octavo_build import okf, stages
 from octavo_build.graph import build_graph
 from octavo_build.lint.checks import lint
 from octavo_build.lint.subject import read_subject
 from octavo_build.pack import Pack
 from octavo_build.passages import passages_of
 from octavo_build.sources import adapter_of, read
+from octavo_build.tables import read_table
 
 ROOT = b'---\nokf_version: "0.2"\n---\n# Bundle\n'
 
@@ -259,6 +261,7 @@ def test_a_link_of_any_form_is_an_edge(link: str, target: str | None, tmp_path: 
         ("computation: t/b.md\n", "computation"),
         ("executor: {resource: t/b}\n", "executor"),
         ("attester: {resource: /t/b.md}\n", "attester"),
+        ("resource: /t/%62.md\n", "resource"),
         ("resource: https://example.org/t/b.md\n", None),
         ("resource: the book of b.md\n", None),
         ("resource: ../../t/b.md\n", None),
@@ -269,6 +272,14 @@ def test_a_path_in_the_frontmatter_is_an_edge(front: str, kind: str | None, tmp_
     a = concept(front).replace(b"type: Table", b"type: Attested Computation")
     pack = bundle(tmp_path, {"s/a.md": a, "t/b.md": concept()})
     assert edges(pack) == ({Edge("s/a", "t/b", kind)} if kind else set())
+
+
+def test_the_stages_of_a_build_know_the_format(tmp_path: Path) -> None:
+    root = written(tmp_path / "bundle", {"a.md": concept("resource: /b.md\n"), "b.md": concept()})
+    work = stages.Work(tmp_path / "work")
+    stages.source(root, work, {})
+    stages.graph(work)
+    assert read_table(work.parts / EDGES.file, Edge) == [Edge("a", "b", "resource")]
 
 
 def test_types_that_mean_navigation_elsewhere_are_content_here(tmp_path: Path) -> None:

@@ -177,6 +177,11 @@ CASES = {
     "footnote of no source": body(
         "okf-footnote-source", "[^a] [^b]\n\n[^b]: There.\n", "[^a]\n\n[^a]: There.\n", f"sources:\n{SOURCE}"
     ),
+    "footnote where sources have no ids": Case(
+        "okf-footnote-source",
+        {"a.md": concept(f"sources:\n{SOURCE}", TEXT + "[^a] [^b]\n\n[^b]: There.\n")},
+        {"a.md": concept("sources: [{resource: x y}]\n", TEXT + "[^b]\n\n[^b]: There.\n")},
+    ),
     "nothing runs the computation": attested("okf-computation-runtime", "", ATTESTED),
     "computation twice": attested("okf-computation-body", ATTESTED + "computation: /b.md\n", ATTESTED),
     "computation nowhere": attested("okf-computation-body", ATTESTED, ATTESTED + "computation: /b.md\n", TEXT),
@@ -187,6 +192,11 @@ CASES = {
     ),
     "no attester": attested("okf-computation-attester", "runtime: sql\n", ATTESTED),
     "link to nothing": body("okf-link-missing", "[x](none.md)\n", "[x](b.md 'B') `[y](none.md)` [z](https://x.org/y.md)\n"),
+    "link in another Unicode form": Case(
+        "okf-link-missing",
+        {"é.md": B, "a.md": concept(body=TEXT + "[x](e.md)\n")},
+        {"é.md": B, "a.md": concept(body=TEXT + "[x](e\u0301.md)\n")},
+    ),
     "link out of the bundle": body("okf-link-outside", "[x](../b.md)\n", "[x](./b.md)\n"),
     "link in another case": body("okf-link-case", "[x](B.md)\n", "[x](b.md)\n"),
     "link to no heading": body("okf-link-anchor", "[x](b.md#none)\n", "[x](b.md#orders) [y](#orders)\n"),
@@ -216,6 +226,9 @@ CASES = {
     ),
     "wikilinks": body("okf-wikilinks", "[[b]]\n", "`[[b]]`\n"),
     "orphan": Case("okf-orphan", {"x/c.md": B}, {"x/c.md": B, "a.md": concept("resource: /x/c.md\n")}),
+    "orphan that a log names": Case(
+        "okf-orphan", {"x/c.md": B, "log.md": "# L\n\n[c](x/c.md)\n"}, {"x/c.md": B, "x/index.md": "# X\n\n[c](c.md)\n"}
+    ),
     "two of one title": Case("okf-title-duplicate", {"b.md": concept()}, {}),
     "no body": Case("okf-body-empty", {"a.md": concept(body="\n")}, {}),
     "little body": Case("okf-body-stub", {"a.md": concept(body="# A\n\nSoon.\n")}, {}),

@@ -25,7 +25,7 @@ class Target:
     """Of what was found, or of what would be if letters had another case; else as it would be in the bundle."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True)  # without slots, for what is found out once is kept
 class Bundle:
     """An OKF bundle to be checked."""
 
