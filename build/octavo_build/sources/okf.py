@@ -30,7 +30,7 @@ _SIDE_FILES = frozenset(
     "README AGENTS INSTRUCTIONS CLAUDE GEMINI CONTRIBUTING CHANGELOG LICENSE NOTICE SECURITY CODE_OF_CONDUCT".split()
 )
 """Names of files that are about a repository, not knowledge of the bundle."""
-_HEAD_BYTES, _HEADS = 4096, 200
+_HEAD_BYTES, _HEADS = 2**14, 200
 """How much of a file, and about how many files of all folders, are looked at where no version says that it is OKF."""
 _NO_METADATA = frozenset({"frontmatter-unclosed", "frontmatter-not-mapping"})
 
@@ -127,10 +127,8 @@ def _ignored(root: Path, identity: Identity) -> Callable[[str], bool]:
     patterns = [item.strip() for item in items if isinstance(item, str)]
     if len(patterns) < len(items):
         identity.refuse("ignore", "expected a list of patterns")
-    file = root / IGNORE_FILE
-    if file.is_file() and not file.is_symlink():
-        lines = file.read_bytes()[: 2**16].decode("utf-8", "replace").splitlines()
-        patterns = [*(line.strip() for line in lines if not line.startswith("#")), *patterns]
+    lines = _head(root / IGNORE_FILE).decode("utf-8-sig", "replace").splitlines()
+    patterns = [*(line.strip() for line in lines if not line.startswith("#")), *patterns]
     patterns = list(filter(None, patterns))
     if len(patterns) > MAX_PATTERNS:
         message = f"{len(patterns)} patterns, only the first {MAX_PATTERNS} are used"
