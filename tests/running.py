@@ -13,6 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 TINY = ROOT / "tests" / "packs" / "tiny"
+LIGHTHOUSE = ROOT / "tests/packs/lighthouse"
 OCTAVO = Path(sys.executable).parent / "octavo"
 
 

@@ -170,3 +170,17 @@ def test_what_is_private_is_in_no_file_of_a_release(tmp_path: Path) -> None:
     assert not [path for path in files if b"zebra" in path.read_bytes() or b"diary-of-march" in path.read_bytes()]
     found = octavo("sql", tmp_path / "d/life", "select path from documents", "--json")
     assert json.loads(found.stdout) == [{"path": "overview.md"}]
+
+
+def test_a_private_release_is_served_only_to_whom_it_is_for(tmp_path: Path) -> None:
+    source = tmp_path / "life"
+    source.mkdir()
+    (source / "manifest.yaml").write_text("slug: life\nname: Life\ntype: person\n")
+    (source / "overview.md").write_text("---\ntitle: O\n---\nBorn by the sea.\n")
+    (source / "diary.md").write_text("---\ntitle: Diary\nsensitivity: family\n---\nA zebra came to tea.\n")
+    octavo("build", source, "--audience", "family", "--out", tmp_path / "d", "--state", tmp_path / "s", "-q")
+    refused = octavo("search", tmp_path / "d", "zebra")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "withheld life: the release is for family; --audience family serves it" in refused.stderr
+    found = octavo("search", tmp_path / "d", "zebra", "--audience", "self", "--json")
+    assert json.loads(found.stdout)["results"][0]["source_file"] == "diary.md"

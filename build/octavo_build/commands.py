@@ -11,6 +11,7 @@ from typing import Any
 from octavo_artifact.command import Command
 from octavo_artifact.errors import ArtifactError, OctavoError, PackError
 from octavo_artifact.layout import POINTER, REPORT, TABLES, VECTORS
+from octavo_artifact.schema import AUDIENCES
 from octavo_build.lint import command as lint_command
 
 
@@ -19,6 +20,7 @@ def _build_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("dist"), metavar="DIST", help="where releases go (dist)")
     parser.add_argument("-j", "--jobs", type=int, metavar="N", help="processes that encode (one for each CPU)")
     parser.add_argument("--format", metavar="NAME", help="the packs' source format (what pack.yaml or the folder says)")
+    parser.add_argument("--audience", choices=AUDIENCES, help="the narrowest circle that the releases are for (public)")
     parser.add_argument("--strict", action="store_true", help="release nothing that has an error or a warning")
     parser.add_argument(
         "--state",
@@ -58,7 +60,7 @@ def _build(arguments: Namespace) -> int:
 
 def _options(arguments: Namespace) -> dict[str, str]:
     """What the command line says of the sources."""
-    return {name: value for name in ("format",) if (value := getattr(arguments, name)) is not None}
+    return {name: value for name in ("format", "audience") if (value := getattr(arguments, name)) is not None}
 
 
 def _folders(paths: list[Path]) -> list[Path]:
@@ -102,6 +104,22 @@ def _say(outcome: dict[str, Any]) -> None:
         f"{outcome['slug']} {outcome['digest'][:12]}  {counts['documents']} documents, {counts['passages']} passages, "
         f"{counts['windows']} windows; {counts['error']} errors, {counts['warning']} warnings  {outcome['artifact']}"
     )
+
+
+def _aks_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("pack", type=Path, metavar="PACK", help="folder of a pack")
+
+
+def _aks(arguments: Namespace) -> int:
+    from octavo_artifact.ids import canonical_json
+    from octavo_build.agent_knowledge import records, without_id
+    from octavo_build.sources import read
+
+    pack = read(arguments.pack)
+    sys.stdout.write(b"".join(map(canonical_json, records(pack))).decode())
+    if left_out := without_id(pack):
+        print(f"octavo: {pack.slug}: {left_out} documents have no id of their own; left out", file=sys.stderr)
+    return 0
 
 
 def _sql_arguments(parser: ArgumentParser) -> None:
@@ -178,6 +196,20 @@ LINT = Command(
     ),
     add_arguments=lint_command.add_arguments,
     run=lint_command.run,
+    extra="build",
+)
+
+AKS = Command(
+    name="aks",
+    summary="export a pack as agent knowledge, a record a document",
+    description="Print the public documents of PACK as JSON Lines (expertpack.agent_knowledge.v1), sorted by id: what\n"
+    "each says and where, its hash and relations. One without an id is left out; octavo lint --aks names it.",
+    examples=(
+        "octavo aks packs/octavo > octavo.aks.jsonl",
+        "octavo aks packs/octavo | jq -r '[.id, .canonical_statement] | @tsv'",
+    ),
+    add_arguments=_aks_arguments,
+    run=_aks,
     extra="build",
 )
 

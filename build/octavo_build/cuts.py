@@ -56,7 +56,7 @@ def cut_documents(
 
 def _key(document: Document, identity: str) -> bytes:
     decides = [identity, document.path, document.title, document.strategy, document.body_offset, document.file_sha256]
-    return sha256(canonical_json([*decides, document.marks])).digest()
+    return sha256(canonical_json([*decides, document.marks, document.chunks])).digest()
 
 
 def _cut(document: Document, row: int, tokenizer: Tokenizer) -> Cut:

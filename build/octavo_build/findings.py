@@ -44,7 +44,7 @@ CODES: dict[str, tuple[str, str]] = {
     "manifest-slug": ("warning", "write the slug as a-b-c (a-z, 0-9 and hyphens); one is made from it"),
     "manifest-path": ("warning", "mend the path in the manifest; nothing in the pack has it"),
     "access-invalid": ("error", "mend _access.json or the file's sensitivity; until then it is not released"),
-    "audience-withheld": ("note", "nothing, if it is meant so: a release holds what is public only"),
+    "audience-withheld": ("note", "nothing, if it is meant so; --audience builds for a narrower circle"),
     "structure-ignored": ("warning", "split the file; its headings and blocks are not told apart"),
     "passage-oversized": ("note", "split the block; one fence, row or word of it is longer than a passage should be"),
     "date-invalid": (
@@ -61,6 +61,12 @@ CODES: dict[str, tuple[str, str]] = {
     "link-unresolved": ("warning", "mend the reference; no document of the pack has that name"),
     "link-ambiguous": ("warning", "write the path or the id; several documents have that name"),
     "hint-unresolved": ("note", "name one document in the context comment, or leave the hint out; it is not used"),
+    "sidecar-missing": ("warning", "mend the name; sidecar and document do not find each other"),
+    "sidecar-invalid": ("warning", "write the sidecar anew; its chunks do not fit the document, and none is used"),
+    "sidecar-stale": ("warning", "write the sidecar anew; the document has changed since, and no chunk is used"),
+    "sidecar-unchecked": ("note", "let the sidecar say the document's content_hash; its chunks fit, and are used"),
+    "sidecar-unused": ("note", "remove the sidecar, or declare the document standard; an atomic one is never cut"),
+    "sequence-broken": ("warning", "number the parts 1 of N to N of N, each once; readers are led from part to part"),
     "graph-stale": ("warning", "export _graph.yaml anew or remove it; the graph is made from the documents"),
     "okf-frontmatter-missing": (
         "error",

@@ -22,10 +22,14 @@ from octavo_build.findings import Finding
 from octavo_build.frontmatter import read_frontmatter
 from octavo_build.graph_files import GRAPH, ONTOLOGY, read_graph, read_ontology, texts
 from octavo_build.links import references_of
+from octavo_build.sequences import SEQUENCE, sequence_edges
 
 OUTSIDE = frozenset({"index", "source", "proposition", "summary", "training"})
 """Types that stand outside the graph, as navigation files do: they name everything, which says nothing. Only what they
 require counts."""
+
+_NEVER_GIVEN = frozenset({"requires", SEQUENCE})
+"""Kinds of edges that come from the documents alone, whatever `_graph.yaml` says."""
 
 _SUFFIXES = ("", ".md", ".markdown")
 _ATTACHMENTS = frozenset(
@@ -96,22 +100,23 @@ def build_graph(
 ) -> Graph:
     """Nodes and edges of a pack, sorted; references that lead nowhere, or to several files, are findings.
 
-    `extras` may hold a `_graph.yaml`, whose edges stand for all but `requires` when it is true, and files
-    `ontology.yaml`, which add to the graph. In the format `okf` any type is content, and fields of the frontmatter that
-    name a file are edges of their own kind.
+    `extras` may hold a `_graph.yaml`, whose edges stand for most when it is true, and files `ontology.yaml`, which add
+    to the graph. In the format `okf` any type is content, and fields of the frontmatter that name a file are edges of
+    their own kind.
     """
     extras = extras or {}
     resolver = Resolver(documents)
     findings: list[Finding] = []
     nodes = {document.id: _node(document) for document in documents}
     edges = {edge for document in documents for edge in _edges(document, resolver, findings, source_format)}
+    edges |= set(sequence_edges(documents, findings))
     if GRAPH in extras:
         given, found = read_graph(extras[GRAPH], documents)
         findings += found
         if given:
             nodes |= {node.id: _merged(node, nodes.get(node.id)) for node in given.nodes}
-            edges = {edge for edge in edges if edge.kind == "requires"}
-            edges |= {edge for edge in given.edges if edge.kind != "requires"}
+            edges = {edge for edge in edges if edge.kind in _NEVER_GIVEN}
+            edges |= {edge for edge in given.edges if edge.kind not in _NEVER_GIVEN}
     for path in sorted(extras):
         if PurePosixPath(path).name == ONTOLOGY:
             find = partial(_find, resolver, path)

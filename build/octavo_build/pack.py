@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from octavo_artifact.schema import Document
+from octavo_artifact.parameters import DEFAULTS
+from octavo_artifact.schema import AUDIENCES, Document
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import Frontmatter
 
@@ -29,6 +30,12 @@ class Pack:
     documents: tuple[Document, ...]
     """Sorted by path."""
     findings: tuple[Finding, ...]
+    retrieval: dict[str, Any] = field(default_factory=lambda: asdict(DEFAULTS))
+    """The parameters of the search, by name."""
+    audience: str = AUDIENCES[0]
+    """The narrowest for which a document of it is."""
+    sidecars: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Path of a sidecar to that of its document."""
     extras: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     """Path to bytes of files that say something of the documents: `_graph.yaml`, `ontology.yaml`."""
     fronts: Mapping[str, Frontmatter] = field(default_factory=dict[str, Frontmatter])

@@ -7,9 +7,12 @@ last resort, graphemes. Which of the text counts is `markdown`'s to say; windows
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
+from typing import Any
 
 import regex
 
@@ -28,6 +31,9 @@ _LOOK_BACK = 256
 # Blank space, what prints nothing and the bare markers of Markdown: `#` alone is no content.
 _CONTENT = regex.compile(r"[^\s\p{Cc}\p{Cf}\ufffd#>*\-+_=~`|:]")
 
+_LARGE_BY = {False: "a passage that comments or blank lines make", True: "a passage that its sidecar makes"}
+
+_WORDS = regex.compile(rb"\S")
 _TABLE_HEAD = regex.compile(rb"(?:[^\r\n]*+(?:\r\n|\r|\n)){2}")
 _SPACES = regex.compile(r"\s*+")
 _FLAGS_BEFORE = regex.compile(r"(?r)[\U0001f1e6-\U0001f1ff]*+")
@@ -69,7 +75,7 @@ class PassageText:
     text: str
     """What a user is shown: the prefix, then the span as written but for `data:` URIs."""
     visible: str
-    """What is embedded and indexed: the same without HTML comments."""
+    """What is embedded and indexed: the context prefix, then the same without HTML comments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,7 @@ class _Span:
     path: tuple[str, ...]
     anchor: str
     prefix: str = ""
+    context_prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +139,16 @@ def passages_of(
     if document.strategy == "atomic":
         return [_passage(body, _whole(body, sections), row, 0)], []
 
-    spans: list[_Span] = []
+    chunks = json.loads(document.chunks)
     oversized: list[tuple[int, str]] = []
-    for section in _joined(sections, limits):
+    spans = list(_chosen(body, sections, chunks)) if chunks else []
+    for section in () if chunks else _joined(sections, limits):
         pieces = _pieces(body, section, limits)
         spans.extend(_spans(section, _packed(pieces, limits), anchors))
         oversized.extend((body.line_at(piece.start), piece.oversized) for piece in pieces if piece.oversized)
     passages = [_passage(body, span, row, ordinal) for ordinal, span in enumerate(spans)]
     oversized.extend(
-        (each.passage.start_line, f"a passage that comments or blank lines make {each.passage.tokens} tokens")
+        (each.passage.start_line, f"{_LARGE_BY[bool(chunks)]} {each.passage.tokens} tokens")
         for each in passages
         if each.passage.tokens > limits.ceiling_tokens
     )
@@ -170,6 +178,17 @@ def outline(document: Document, row: int) -> list[Section]:
     return sections
 
 
+def _chosen(body: Body, sections: Sequence[_Section], chunks: Sequence[Mapping[str, Any]]) -> Iterator[_Span]:
+    """The spans that a sidecar wants; it was checked to cover the body."""
+    anchors = _Anchors()
+    starts = [section.start for section in sections]
+    for chunk, end in zip(chunks, [*(each["start_byte"] for each in chunks[1:]), len(body.raw)], strict=True):
+        start = chunk["start_byte"]
+        words = _WORDS.search(body.raw, start, end)
+        section = sections[max(0, bisect_right(starts, words.start() if words else start) - 1)]
+        yield _Span(start, end, section.path, anchors.claim(chunk["section"]), context_prefix=chunk["context_prefix"])
+
+
 def _whole(body: Body, sections: Sequence[_Section]) -> _Span:
     top = next(section for section in sections if section.content)
     path, anchor = (top.path, top.anchor) if top.level == 1 else ((), "")
@@ -197,8 +216,10 @@ def _passage(body: Body, span: _Span, row: int, ordinal: int) -> PassageText:
         span_sha256=sha256_hex(body.raw[span.start : span.end]),
         tokens=estimate_tokens(shown),
         prefix=span.prefix,
+        context_prefix=span.context_prefix,
     )
-    return PassageText(passage, span.prefix + shown, span.prefix + body.visible(span.start, span.end))
+    context = f"{span.context_prefix}\n\n" if span.context_prefix else ""
+    return PassageText(passage, span.prefix + shown, context + span.prefix + body.visible(span.start, span.end))
 
 
 class _Anchors:

@@ -1,7 +1,8 @@
-"""What MCP lists of a pack: its manifest, its file list, and every file with its true type."""
+"""What MCP lists of a pack: its manifest, its overview, its file list, and every file with its true type."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from octavo_artifact.ids import canonical_json, sha256_hex
@@ -28,8 +29,20 @@ def list_resources(pack: Pack) -> list[Resource]:
         _generated(pack, "manifest", "What the pack says of itself", manifest),
         _generated(pack, "files", "The pack's files with type, tags and size", files),
         *(_file(row, document) for row, document in enumerate(pack.documents)),
+        *(_overview(pack, row, document) for row, document in enumerate(pack.documents) if _is_entry(pack, document)),
     ]
+    if boundary := pack.metadata.get("authority_boundary"):
+        made.append(_generated(pack, "authority", "What the pack may be relied on for", boundary))
     return sorted(made, key=lambda resource: resource.uri)
+
+
+def _is_entry(pack: Pack, document: Document) -> bool:
+    return document.path == pack.entry_point
+
+
+def _overview(pack: Pack, row: int, document: Document) -> Resource:
+    """The document to read first, under a name that every pack has."""
+    return replace(_file(row, document), uri=f"ep://{pack.slug}/overview", name="overview")
 
 
 def _generated(pack: Pack, name: str, description: str, value: object) -> Resource:

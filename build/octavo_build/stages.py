@@ -37,7 +37,7 @@ from octavo_artifact.layout import (
     VECTORS,
 )
 from octavo_artifact.manifest import Column, FileEntry, Manifest, fingerprint, read_encoder, read_pointer
-from octavo_artifact.schema import Document, Edge, Node, Passage, Resource, Section
+from octavo_artifact.schema import AUDIENCES, Document, Edge, Node, Passage, Resource, Section
 from octavo_artifact.text import ANALYZER, FIELD, lexical_text
 from octavo_build import release
 from octavo_build.content_cache import ContentCache
@@ -62,8 +62,8 @@ from octavo_build.workers import Workers
 # Libraries whose version may change an artifact's bytes.
 LIBRARIES = ("markdown-it-py", "numpy", "onnxruntime", "pyarrow", "pylance", "pyyaml", "regex", "tantivy", "tokenizers")
 
-_BESIDE_IDENTITY = frozenset({"documents", "findings", "extras", "fronts"})
-"""Fields of a pack that are no part of its identity."""
+_BULK = frozenset({"documents", "findings", "extras", "fronts", "sidecars"})
+"""Fields of a pack that are kept apart from what it says of itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +125,10 @@ class Work:
 
 def source(root: Path, work: Work, options: Options) -> None:
     """Read the pack into the documents table."""
-    pack = released(read_source(root, options))
+    pack = released(read_source(root, options), options.get("audience", AUDIENCES[0]))
     work.parts.mkdir(parents=True, exist_ok=True)
     write_table(work.parts / DOCUMENTS.file, Document, pack.documents)
-    identity = {name: value for name, value in _pack_fields(pack).items() if name not in _BESIDE_IDENTITY}
+    identity = {name: value for name, value in _pack_fields(pack).items() if name not in _BULK}
     _write_json(work.pack, {**identity, "findings": [asdict(finding) for finding in pack.findings]})
     _write_json(work.extras, {path: decode(raw) for path, raw in pack.extras.items()})
 
@@ -269,12 +269,13 @@ def _manifest(work: Work, pack: Pack, encoder: Path) -> Manifest:
     columns = json.loads(work.columns.read_bytes())["columns"]
     return Manifest(
         digest="",
-        pack={name: value for name, value in _pack_fields(pack).items() if name not in _BESIDE_IDENTITY},
+        pack={name: value for name, value in _pack_fields(pack).items() if name not in {*_BULK, "retrieval"}},
         encoder=read_encoder(encoder, encoder.name),
         parameters={
             "lexical": {"analyzer": ANALYZER, "field": FIELD},
             "passages": asdict(PassageLimits()),
             "windows": asdict(WindowLimits()),
+            "retrieval": pack.retrieval,
         },
         libraries=library_versions(),
         counts={
@@ -317,6 +318,7 @@ def _lexical_row(document: Document, passage: Passage, text: str, visible: str) 
         "content_hash": f"sha256:{document.body_sha256}",
         "verified_at": document.verified_at,
         "verified_by": document.verified_by,
+        "confidence": document.confidence,
         "refresh": document.refresh,
         "expires_at": min(filter(None, (document.expires_at, passage.expires_at)), default=None),
     }

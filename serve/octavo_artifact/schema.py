@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+AUDIENCES = ("public", "friends", "family", "self")
+"""Who may read a document, from the widest circle to the narrowest; each holds those before it (ExpertPack)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -52,8 +55,12 @@ class Document:
     """ISO 8601 date of the last day on which the document holds."""
     marks: str = "[]"
     """What the author put in HTML comments, in order: a JSON list of {kind, line, start_byte, end_byte, data}."""
+    activation: str | None = None
+    """What a workflow, decision, gotcha or phase activates: JSON, lists of words `tools`, `constraints`, `next`."""
+    chunks: str = "[]"
+    """Where the author cut the document: a JSON list of {start_byte, section, context_prefix}; empty for ours."""
     audience: str = "public"
-    """`public`, `friends`, `family` or `self` (ExpertPack); a release holds the public ones only."""
+    """One of AUDIENCES."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,8 @@ class Passage:
     """Estimate: characters / 4, rounded up (ExpertPack's measure)."""
     prefix: str
     """Text shown before the span that is not part of it: the header rows of a table that was split."""
+    context_prefix: str = ""
+    """Text that is embedded and indexed with the span and never shown: an author's words on its context."""
     expires_at: str | None = None
     """ISO 8601 date of the last day on which every `refresh` block in the span or directly below it holds."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -17,7 +17,8 @@ from octavo_artifact.manifest import (
     read_manifest,
     read_pointer,
 )
-from octavo_artifact.schema import Resource
+from octavo_artifact.parameters import Retrieval, read_retrieval
+from octavo_artifact.schema import AUDIENCES, Resource
 from octavo_serve import reading
 from octavo_serve.encoder import Encoder
 from octavo_serve.graph import Relations, traverse
@@ -25,7 +26,7 @@ from octavo_serve.lexical import LexicalIndex
 from octavo_serve.prompts import Prompt, list_prompts
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
-from octavo_serve.search import Index, search
+from octavo_serve.search import Index, documents_near, search
 from octavo_serve.tables import Tables
 from octavo_serve.vectors import VectorIndex
 
@@ -39,9 +40,12 @@ class OpenPack:
         Raises ArtifactError naming the part that does not open.
         """
         self._today = today
+        self._parameters = _parameters(manifest)
         self.manifest = manifest
         self.slug = manifest.slug
         self.digest = manifest.digest
+        self.audience = manifest.pack.get("audience", AUDIENCES[0])
+        """The narrowest for which it holds anything."""
         self._tables = Tables(artifact)
         self._relations = Relations(artifact, manifest.counts)
         lexical = LexicalIndex(artifact / LEXICAL, f"{manifest.slug}/{manifest.digest[:12]}/{LEXICAL}")
@@ -57,15 +61,19 @@ class OpenPack:
 
     def search(self, request: SearchRequest) -> SearchResult:
         """Find passages."""
-        return search(self._index, request, self._day())
+        return search(self._index, request, self._day(), self._parameters)
 
     def read(self, request: ReadRequest) -> ReadResult:
         """Read a document; see `reading.read`."""
-        return reading.read(self.manifest, self._tables, request, self._day())
+        return reading.read(self.manifest, self._tables, request, self._day(), self._relations.parts_around)
 
     def traverse(self, request: TraverseRequest) -> TraverseResult:
         """Follow the edges from a node; see `graph.traverse`."""
-        return traverse(self.manifest, self._tables, self._relations, request)
+
+        def nearness(start: int | None) -> Mapping[int, float]:
+            return documents_near(self._index, request.query, start)
+
+        return traverse(self.manifest, self._tables, self._relations, request, nearness)
 
     def topics(self, request: TopicsRequest) -> TopicsResult:
         """List the documents by type."""
@@ -103,6 +111,8 @@ class Catalog:
     """By slug, sorted."""
     refused: Mapping[str, str]
     """Slug to the reason why its pack is not served."""
+    withheld: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Slug to audience of packs that are for a narrower one than is served; the operator's to know, no client's."""
 
     def choose(self, slug: str | None) -> OpenPack:
         """The pack that a request means.
@@ -119,8 +129,10 @@ class Catalog:
         return self.packs[slug]
 
 
-def open_catalog(dist: Path, today: date | None = None) -> Catalog:
+def open_catalog(dist: Path, today: date | None = None, audience: str = AUDIENCES[0]) -> Catalog:
     """Open the current release of every pack in `dist`; one that is damaged is refused, the others serve.
+
+    A release that holds anything for a narrower audience than `audience` is withheld as a whole.
 
     `today` is the day by which ages and expiries are told; without it each request takes the system's date in UTC.
     Raises ConfigError when `dist` holds no pack at all.
@@ -132,13 +144,19 @@ def open_catalog(dist: Path, today: date | None = None) -> Catalog:
         raise ConfigError(f"{dist}: no pack; build one with `octavo build PACK --out {dist}`")
     packs: dict[str, OpenPack] = {}
     refused: dict[str, str] = {}
+    withheld: dict[str, str] = {}
     encoders: dict[str, Encoder] = {}
     for directory in directories:
         try:
-            packs[directory.name] = open_release(directory / read_pointer(directory), dist, encoders, today)
+            pack = open_release(directory / read_pointer(directory), dist, encoders, today)
         except ArtifactError as error:
             refused[directory.name] = str(error)
-    return Catalog(packs, refused)
+        else:
+            if pack.audience in AUDIENCES[: AUDIENCES.index(audience) + 1]:
+                packs[pack.slug] = pack
+            else:
+                withheld[pack.slug] = pack.audience
+    return Catalog(packs, refused, withheld)
 
 
 def open_release(artifact: Path, dist: Path, encoders: dict[str, Encoder], today: date | None = None) -> OpenPack:
@@ -154,3 +172,10 @@ def open_release(artifact: Path, dist: Path, encoders: dict[str, Encoder], today
     if name not in encoders:
         encoders[name] = Encoder(dist / ENCODERS / name, name)
     return OpenPack(artifact, encoders[name], manifest, today)
+
+
+def _parameters(manifest: Manifest) -> Retrieval:
+    try:
+        return read_retrieval(manifest.parameters.get("retrieval", {}))
+    except ConfigError as error:
+        raise ArtifactError(f"{manifest.slug}/{manifest.digest[:12]}/{MANIFEST}: retrieval.{error}") from error

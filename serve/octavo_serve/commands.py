@@ -16,6 +16,7 @@ from octavo_artifact.command import Command
 from octavo_artifact.errors import ArtifactError, ConfigError
 from octavo_artifact.ids import DIGEST
 from octavo_artifact.layout import ENCODERS, MANIFEST, POINTER
+from octavo_artifact.schema import AUDIENCES
 
 
 def _dist(parser: ArgumentParser) -> None:
@@ -28,6 +29,15 @@ def _today(parser: ArgumentParser) -> None:
         type=_day,
         metavar="YYYY-MM-DD",
         help="day by which ages and expiries are told (the system's date in UTC, at each request)",
+    )
+
+
+def _audience(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--audience",
+        choices=AUDIENCES,
+        default=AUDIENCES[0],
+        help="the narrowest circle that is served; releases for a narrower one are withheld (public)",
     )
 
 
@@ -44,6 +54,7 @@ def _day(text: str) -> date:
 def _serve_arguments(parser: ArgumentParser) -> None:
     _dist(parser)
     _today(parser)
+    _audience(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, default=8000, help="port to listen on, 0 for any free one (8000)")
     parser.add_argument(
@@ -62,7 +73,7 @@ def _serve(arguments: Namespace) -> int:
     from octavo_serve.run import address, bind, serve
     from octavo_serve.settings import ServerSettings
 
-    catalog = _servable(arguments.dist, arguments.today)
+    catalog = _servable(arguments)
     settings = ServerSettings(
         host=arguments.host,
         port=arguments.port,
@@ -101,12 +112,13 @@ def _announce(address: str, packs: list[Any]) -> None:
 def _stdio_arguments(parser: ArgumentParser) -> None:
     _dist(parser)
     _today(parser)
+    _audience(parser)
 
 
 def _stdio(arguments: Namespace) -> int:
     from octavo_serve.stdio import run_stdio
 
-    catalog = _servable(arguments.dist, arguments.today)
+    catalog = _servable(arguments)
     run_stdio(catalog)
     return 0
 
@@ -121,6 +133,7 @@ def _search_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--tag", action="append", default=[], help="only documents with this tag; may be repeated")
     parser.add_argument("--graph", action="store_true", help="give two places to documents linked with the best ones")
     _today(parser)
+    _audience(parser)
     _json(parser)
 
 
@@ -145,7 +158,7 @@ def _search(arguments: Namespace) -> int:
         "reconstruct": arguments.reconstruct,
     }
     request = parse_request(SearchRequest, values, strict=True)
-    result = _open(arguments.dist, arguments.pack, arguments.today).search(request)
+    result = _open(arguments).search(request)
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False))
     elif result["refused"]:
@@ -155,32 +168,44 @@ def _search(arguments: Namespace) -> int:
     return 1 if result["refused"] else 0
 
 
-def _open(dist: Path, slug: str | None, today: date | None) -> Any:
-    """The pack a command means; a refused one says why."""
-    from octavo_serve.catalog import open_catalog
-
-    catalog = open_catalog(dist, today)
+def _open(arguments: Namespace) -> Any:
+    """The pack a command means; one that is not open says why."""
+    catalog = _catalog(arguments)
+    slug = arguments.pack
     if slug is not None and slug in catalog.refused:
         raise ArtifactError(catalog.refused[slug])
-    if not catalog.packs:
+    if slug in catalog.withheld or not catalog.packs:
         raise ArtifactError(_reasons(catalog))
     return catalog.choose(slug)
 
 
-def _servable(dist: Path, today: date | None) -> Any:
-    """The catalog of a server, which tells what it refuses. Raises ArtifactError when that is everything."""
-    from octavo_serve.catalog import open_catalog
-
-    catalog = open_catalog(dist, today)
+def _servable(arguments: Namespace) -> Any:
+    """The catalog of a server, which tells what it does not serve. Raises ArtifactError when that is everything."""
+    catalog = _catalog(arguments)
     if not catalog.packs:
         raise ArtifactError(f"no pack can be served: {_reasons(catalog)}")
     for slug, reason in catalog.refused.items():
         print(f"octavo: refused {slug}: {reason}", file=sys.stderr)
+    for slug, audience in catalog.withheld.items():
+        print(f"octavo: {_withheld(slug, audience)}", file=sys.stderr)
     return catalog
 
 
+def _catalog(arguments: Namespace) -> Any:
+    from octavo_serve.catalog import open_catalog
+
+    return open_catalog(arguments.dist, arguments.today, arguments.audience)
+
+
+def _withheld(slug: str, audience: str) -> str:
+    return f"withheld {slug}: the release is for {audience}; --audience {audience} serves it"
+
+
 def _reasons(catalog: Any) -> str:
-    return "; ".join(dict.fromkeys(catalog.refused.values()))  # packs of one damaged encoder give one reason
+    withheld = (_withheld(slug, audience) for slug, audience in catalog.withheld.items())
+    return "; ".join(
+        dict.fromkeys([*catalog.refused.values(), *withheld])
+    )  # packs of one damaged encoder give one reason
 
 
 def _show_hits(result: Any) -> None:
@@ -225,6 +250,7 @@ def _read_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--neighbors", action="store_true", help="with --section: also the sections around it")
     parser.add_argument("--start-line", type=int, default=1, metavar="N", help="first line to print (1)")
     _today(parser)
+    _audience(parser)
     _json(parser)
 
 
@@ -239,7 +265,7 @@ def _read(arguments: Namespace) -> int:
         "start_line": arguments.start_line,
     }
     request = parse_request(ReadRequest, values, strict=True)
-    result = _open(arguments.dist, arguments.pack, arguments.today).read(request)
+    result = _open(arguments).read(request)
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False))
         return 0

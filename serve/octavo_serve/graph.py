@@ -6,11 +6,11 @@ Nodes and edges are read when they are first asked for, as the other tables are.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, cast
 
 from octavo_artifact.errors import RequestError
 from octavo_artifact.layout import EDGES, NODES
@@ -22,6 +22,8 @@ from octavo_serve.results import GraphEdge, GraphNode, TraverseResult
 from octavo_serve.tables import Tables
 
 REQUIRES = "requires"
+SEQUENCE = "sequence"
+"""From one part of a sequence to the next."""
 
 MAX_EDGES = 1000
 """Edges in one answer."""
@@ -63,6 +65,12 @@ class Relations:
         ids = (step.other for step in self.steps(name) if step.outwards and step.kind == REQUIRES)
         return (other for other in ids if (self.node(other) or {}).get("file") is not None)
 
+    def parts_around(self, name: str) -> tuple[str | None, str | None]:
+        """Ids of the parts before and after a document that is part of a sequence."""
+        parts = [step for step in self.steps(name) if step.kind == SEQUENCE] if self.joins else []
+        before = next((step.other for step in parts if not step.outwards), None)
+        return before, next((step.other for step in parts if step.outwards), None)
+
     def neighbours(self, names: Iterable[str]) -> frozenset[str]:
         """Ids of all that an edge joins with one of `names`, in whichever direction; `requires` has its own way."""
         return frozenset(step.other for name in names for step in self.steps(name) if step.kind != REQUIRES)
@@ -87,40 +95,61 @@ class Relations:
         return parquet.read_table(self._artifact / file, columns=columns).to_pylist()
 
 
-def traverse(manifest: Manifest, tables: Tables, relations: Relations, request: TraverseRequest) -> TraverseResult:
+def traverse(
+    manifest: Manifest,
+    tables: Tables,
+    relations: Relations,
+    request: TraverseRequest,
+    nearness: Callable[[int | None], Mapping[int, float]],
+) -> TraverseResult:
     """What a node is joined to, breadth first, at most `depth` edges away and `max_nodes` nodes in all.
 
-    Nodes at one depth come in the order in which their edges are met: outgoing before incoming, then by id.
+    A node's score is its nearness to the question, else to the start, times `decay` for each edge on the way; a node
+    without vectors takes the best of those it was reached from. Nodes below `min_score` are left out and not walked on
+    from. Nodes at one depth come best first, then by id. `nearness` gives the nearness of document rows when it is told
+    the row of the start, which an entity has not.
     Raises RequestError for a request without a name, NotFoundError for an unknown one.
     """
     start = _start(tables, relations, request)
-    depths = {start: 0}
+    near = nearness(_row(tables, relations, start))
+    depths, scores = {start: 0}, {start: 1.0}
     edges: dict[tuple[str, str, str], None] = {}
     truncated = False
-    queue = [start]
-    for name in queue:  # grows while it is walked
-        if depths[name] == request.depth:
-            break
-        for step in _wanted(relations.steps(name), request):
-            if step.other not in depths:
-                if len(depths) == request.max_nodes:
-                    truncated = True
-                    continue
-                depths[step.other] = depths[name] + 1
-                queue.append(step.other)
-            edge = (name, step.other, step.kind) if step.outwards else (step.other, name, step.kind)
-            if edge in edges or len(edges) < MAX_EDGES:
-                edges[edge] = None
-            else:
-                truncated = True
+    layer = [start]
+    for depth in range(1, request.depth + 1):
+        walked = [(name, step) for name in layer for step in _wanted(relations.steps(name), request)]
+        met: dict[str, float] = {}
+        for name, step in walked:
+            if step.other not in scores:
+                row = _row(tables, relations, step.other)
+                own = None if row is None else near.get(row)
+                score = scores[name] * request.decay if own is None else max(0.0, own) * request.decay**depth
+                met[step.other] = max(met.get(step.other, 0.0), score)
+        passing = sorted((name for name in met if met[name] >= request.min_score), key=lambda name: (-met[name], name))
+        layer = passing[: request.max_nodes - len(scores)]
+        truncated |= len(layer) < len(passing)
+        depths |= dict.fromkeys(layer, depth)
+        scores |= {name: met[name] for name in layer}
+        for name, step in walked:
+            if step.other in scores:
+                edge = (name, step.other, step.kind) if step.outwards else (step.other, name, step.kind)
+                truncated |= len(edges) == MAX_EDGES and edge not in edges
+                if len(edges) < MAX_EDGES:
+                    edges[edge] = None
     return {
         "pack": manifest.slug,
         "digest": manifest.digest,
         "start": start,
-        "nodes": [_node(tables, relations, name, depth) for name, depth in depths.items()],
+        "nodes": [_node(tables, relations, name, depths[name], score) for name, score in scores.items()],
         "edges": [GraphEdge(source=source, target=target, kind=kind) for source, target, kind in edges],
         "truncated": truncated,
     }
+
+
+def _row(tables: Tables, relations: Relations, name: str) -> int | None:
+    """The row of the document that a node is, if it is one."""
+    node = relations.node(name)
+    return tables.find(node["file"]) if node and node["file"] is not None else None
 
 
 def _start(tables: Tables, relations: Relations, request: TraverseRequest) -> str:
@@ -139,17 +168,19 @@ def _wanted(steps: Sequence[Step], request: TraverseRequest) -> Iterator[Step]:
             yield step
 
 
-def _node(tables: Tables, relations: Relations, name: str, depth: int) -> GraphNode:
+def _node(tables: Tables, relations: Relations, name: str, depth: int, score: float) -> GraphNode:
+    place = {"depth": depth, "score": round(score, 6)}
     row = relations.node(name)
     if row is None:  # the compiler writes no such edge; an artifact made by other hands may
-        return {"id": name, "title": name, "type": None, "kind": "unknown", "file": None, "uri": None, "depth": depth}
+        unknown = {"id": name, "title": name, "type": None, "kind": "unknown", "file": None, "uri": None}
+        return cast(GraphNode, unknown | place)
     file = row["file"]
-    return {
+    known = {
         "id": name,
         "title": row["title"],
         "type": row["type"],
         "kind": row["kind"],
         "file": file,
         "uri": tables.document(tables.find(file))["uri"] if file is not None else None,
-        "depth": depth,
     }
+    return cast(GraphNode, known | place)

@@ -39,7 +39,9 @@ _SEARCH = {
     "graph": "graph",
     "reconstruct": "reconstruct",
 }
-_GRAPH = {name: name for name in ("id", "path", "pack", "depth", "kinds", "direction", "max_nodes")}
+_GRAPH = {name: name for name in (
+        "id", "path", "pack", "depth", "kinds", "direction", "query", "decay", "min_score", "max_nodes",
+    )}  # fmt: skip
 _LISTS = frozenset({"tags", "kinds"})
 
 
@@ -89,7 +91,7 @@ class _Routes:
     async def index(self, request: Request) -> Response:
         endpoints = {
             "/search": "passages for a query: q (required), pack, n, type, tags, graph, reconstruct",
-            "/graph": "what a node is joined to: id or path, pack, depth, kinds, direction, max_nodes",
+            "/graph": f"what a node is joined to: id or path, {', '.join(list(_GRAPH)[2:])}",
             HEALTH: "the packs that are served, and those that were refused",
             "/mcp": "MCP over all packs (POST)",
             **{f"/packs/{slug}/mcp": f"MCP over the pack {slug} (POST)" for slug in self._library.packs},

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from octavo_serve.results import Authority
+
 MAX_LISTED = 4
 """Entries of an authority boundary's list that are told."""
 
@@ -19,25 +21,39 @@ def introduce(packs: Sequence[Mapping[str, Any]], room: int) -> str:
     return "\n".join(_cut(f"{pack['name']} ({pack['slug']}): {' '.join(_said(pack))}", share) for pack in packs)
 
 
+def authority_of(metadata: Mapping[str, Any]) -> Authority | None:
+    """What a manifest's `authority_boundary` says; None when neither what is in scope nor what is out of it."""
+    boundary = _mapping(metadata.get("authority_boundary"))
+    authority: Authority = {
+        "in_scope": _words(boundary.get("in_scope")),
+        "out_of_scope": _list(boundary.get("out_of_scope")),
+        "refuse_when": _list(boundary.get("refuse_when")),
+        # scalars of a manifest are kept as written
+        "no_source_no_claim": _words(boundary.get("no_source_no_claim")).lower() in ("true", "yes"),
+    }
+    return authority if authority["in_scope"] or authority["out_of_scope"] else None
+
+
 def _said(pack: Mapping[str, Any]) -> Iterator[str]:
     metadata = _mapping(pack.get("metadata"))
     if about := _words(_mapping(metadata.get("mcp")).get("instructions")) or _words(pack.get("description")):
         yield f"{about}."
-    boundary = _mapping(metadata.get("authority_boundary"))
-    if scope := _words(boundary.get("in_scope")):
-        yield f"In scope: {scope}."
-    if outside := _listed(boundary.get("out_of_scope")):
-        yield f"Out of scope: {outside}."
-    if refuse := _listed(boundary.get("refuse_when")):
-        yield f"Refuse when: {refuse}."
-    # scalars of a manifest are kept as written
-    if _words(boundary.get("no_source_no_claim")).lower() in ("true", "yes"):
+    authority = authority_of(metadata)
+    if authority is None:
+        return
+    if authority["in_scope"]:
+        yield f"In scope: {authority['in_scope']}."
+    if authority["out_of_scope"]:
+        yield f"Out of scope: {'; '.join(authority['out_of_scope'][:MAX_LISTED])}."
+    if authority["refuse_when"]:
+        yield f"Refuse when: {'; '.join(authority['refuse_when'][:MAX_LISTED])}."
+    if authority["no_source_no_claim"]:
         yield "Claim nothing without a source from here."
 
 
-def _listed(value: object) -> str:
+def _list(value: object) -> list[str]:
     items = cast(list[Any], value) if isinstance(value, list) else [value]
-    return "; ".join(word for word in map(_words, items[:MAX_LISTED]) if word)
+    return [word for word in map(_words, items) if word]
 
 
 def _words(value: object) -> str:

@@ -5,6 +5,7 @@ A manifest may list them (`mcp.prompts`: name, description, source); otherwise e
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ def list_prompts(metadata: Mapping[str, Any], documents: Sequence[Mapping[str, A
     """The prompts of a pack, sorted by name; the first of two with one name stays."""
     declared = _declared(metadata, documents)
     prompts = list(declared) or [
-        Prompt(_name(PurePosixPath(document["path"]).stem), document["title"], document["description"], row)
+        Prompt(_name(PurePosixPath(document["path"]).stem), document["title"], _description(document), row)
         for row, document in enumerate(documents)
         if document["type"] == "workflow" and document["tier"] != "on_demand"
     ]
@@ -47,7 +48,16 @@ def _declared(metadata: Mapping[str, Any], documents: Sequence[Mapping[str, Any]
         name, source = str(fields.get("name") or ""), str(fields.get("source") or "")
         # a prompt whose document is not there cannot be given; the linter tells its author
         if name and (row := rows.get(source)) is not None:
-            yield Prompt(_name(name), documents[row]["title"], fields.get("description"), row)
+            yield Prompt(_name(name), documents[row]["title"], _description({**documents[row], **fields}), row)
+
+
+def _description(document: Mapping[str, Any]) -> str | None:
+    """What a document is for, and what it activates."""
+    described = document.get("description")
+    words = [described] if isinstance(described, str) and described else []
+    activation: dict[str, list[str]] = json.loads(document.get("activation") or "{}")
+    words += [f"{key.capitalize()}: {', '.join(items)}." for key, items in sorted(activation.items()) if items]
+    return " ".join(words) or None
 
 
 def _name(text: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 
 from octavo_artifact.errors import NotFoundError, RequestError
@@ -13,21 +14,31 @@ from octavo_artifact.ids import slugify
 from octavo_artifact.manifest import Manifest
 from octavo_artifact.schema import Resource
 from octavo_serve.freshness import freshness, pack_freshness
+from octavo_serve.introduction import authority_of
 from octavo_serve.requests import ReadRequest, TopicsRequest
-from octavo_serve.results import ReadResult, Topic, TopicsResult
+from octavo_serve.results import Activation, ReadResult, Topic, TopicsResult
 from octavo_serve.tables import Tables
 
 MAX_CONTENT = 64_000
 """Characters of a document in one answer, about 16,000 tokens; MCP clients warn or cut at 25,000."""
 
+_NO_ACTIVATION = {"tools": [], "constraints": [], "next": []}
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+_FILE_URI = re.compile(r"ep://[^/]+/(?:file|always)/(.+)", re.DOTALL)
 _FRAGMENT = re.compile(r"(?P<id>.+)#[^#]*:[0-9a-f]{12}")
 
 
-def read(manifest: Manifest, tables: Tables, request: ReadRequest, today: date) -> ReadResult:
+def read(
+    manifest: Manifest,
+    tables: Tables,
+    request: ReadRequest,
+    today: date,
+    parts_around: Callable[[str], tuple[str | None, str | None]],
+) -> ReadResult:
     """The document a request names, from `start_line` on, as many whole lines as fit an answer.
 
-    A single line longer than an answer is cut; the resource of the document has it whole.
+    A single line longer than an answer is cut; the resource of the document has it whole. `parts_around` gives the ids
+    before and after one in its sequence.
     Raises RequestError for a request without a name or beyond the last line, NotFoundError for an unknown name.
     """
     name = request.id or request.path
@@ -44,6 +55,7 @@ def read(manifest: Manifest, tables: Tables, request: ReadRequest, today: date) 
         raise RequestError("start_line", f"what was asked for ends at line {end}")
     content, taken = _fitting(lines[first - 1 : end])
     last = first - 1 + taken
+    previous, following = parts_around(document["id"])
     return {
         "pack": manifest.slug,
         "digest": manifest.digest,
@@ -65,8 +77,13 @@ def read(manifest: Manifest, tables: Tables, request: ReadRequest, today: date) 
         "verified_by": document["verified_by"],
         "confidence": document["confidence"],
         "retrieval_strategy": document["strategy"],
+        "concept_scope": document["scope"],
+        "tier": document["tier"],
         "requires": document["requires"],
         "related": document["related"],
+        "activation": _activation(document),
+        "previous": previous,
+        "next": following,
         **freshness(document["verified_at"], document["refresh"], document["expires_at"], today),
     }
 
@@ -129,6 +146,7 @@ def topics(manifest: Manifest, tables: Tables, request: TopicsRequest, today: da
             "entry_point": pack["entry_point"],
             "documents": manifest.counts["documents"],
             "passages": manifest.counts["passages"],
+            "authority_boundary": authority_of(pack["metadata"]),
             "freshness": pack_freshness(pack["metadata"], tables.documents, today),
         },
         "digest": manifest.digest,
@@ -151,8 +169,12 @@ def resource(tables: Tables, uri: str) -> tuple[Resource, bytes]:
 
 
 def _path_of(uri: str) -> str:
-    """The path in a file's URI, so that any spelling of it (percent-encoded or not) is understood."""
-    return unquote(uri.partition("/file/")[2]) if uri.startswith("ep://") else uri
+    """The path in a file's URI, so that any spelling of it (percent-encoded or not) is understood.
+
+    ep-mcp has a second URI for what is always in context.
+    """
+    found = _FILE_URI.fullmatch(uri)
+    return unquote(found[1]) if found else uri
 
 
 def _topic(document: Mapping[str, Any], today: date) -> Topic:
@@ -162,8 +184,15 @@ def _topic(document: Mapping[str, Any], today: date) -> Topic:
         "title": document["title"],
         "description": document["description"],
         "retrieval_strategy": document["strategy"],
+        "tier": document["tier"],
+        "activation": _activation(document),
         **freshness(document["verified_at"], document["refresh"], document["expires_at"], today),
     }
+
+
+def _activation(document: Mapping[str, Any]) -> Activation | None:
+    written = document["activation"]
+    return cast(Activation, _NO_ACTIVATION | json.loads(written)) if written else None
 
 
 def _fitting(lines: list[bytes]) -> tuple[str, int]:

@@ -38,8 +38,12 @@ class SearchRequest(_Request):
         Field(max_length=20, description="Only documents that carry all of these tags."),
     ] = ()
     graph: Annotated[
-        bool, Field(description="Give up to two places to documents that are linked with the best ones.")
-    ] = False
+        bool | None,
+        Field(
+            description="Give up to two places to documents that are linked with the best ones; without it the pack's "
+            "own choice."
+        ),
+    ] = None
     reconstruct: Annotated[
         bool, Field(description="Also return each passage's exact source and an excerpt to quote.")
     ] = False
@@ -78,13 +82,21 @@ class TraverseRequest(_Request):
         tuple[Annotated[str, Field(max_length=200)], ...],
         Field(
             max_length=20,
-            description="Only edges of these kinds: requires, related, wikilink, link, context, entity_mention, or one "
-            "of the pack's own.",
+            description="Only edges of these kinds: requires, related, wikilink, link, context, sequence, "
+            "entity_mention, or one of the pack's own.",
         ),
     ] = ()
     direction: Annotated[
         Literal["out", "in", "both"], Field(description="Edges that lead out of a node, into it, or both.")
     ] = "both"
+    query: Annotated[
+        str | None,
+        Field(max_length=MAX_QUERY, description="Score nodes by this question; without it by nearness to the start."),
+    ] = None
+    decay: Annotated[float, Field(ge=0.1, le=1, description="Factor of a node's score for each edge.")] = 0.85
+    min_score: Annotated[
+        float, Field(ge=0, le=1, description="Leave out nodes that score less, and do not go on from them.")
+    ] = 0.0
     max_nodes: Annotated[
         int, Field(ge=1, le=MAX_NODES, description="How many nodes to return, the start included.")
     ] = 50

@@ -74,6 +74,7 @@ class Hit(Freshness):
     """`sha256:` and the hash of the whole document's body."""
     verified_at: str | None
     verified_by: str | None
+    confidence: str | None
     requires_expanded: bool
     """True for a whole document added because a hit requires it; its score is that hit's, less for each step."""
     graph_expanded: bool
@@ -99,6 +100,16 @@ class SearchResult(TypedDict):
     reason: str | None
     """Why nothing is returned: `empty_query`, `no_relevant_passage`."""
     results: list[Hit]
+
+
+class Activation(TypedDict):
+    """What a workflow, decision, gotcha or phase activates."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
+
+    tools: list[str]
+    constraints: list[str]
+    next: list[str]
 
 
 class ReadResult(Freshness):
@@ -129,8 +140,16 @@ class ReadResult(Freshness):
     verified_by: str | None
     confidence: str | None
     retrieval_strategy: str
+    concept_scope: str
+    tier: str
+    """`always`, `searchable` or `on_demand`."""
     requires: list[str]
     related: list[str]
+    activation: Activation | None
+    previous: str | None
+    """Id of the part before, when the document is part of a sequence."""
+    next: str | None
+    """Id of the part after."""
 
 
 class GraphNode(TypedDict):
@@ -148,6 +167,8 @@ class GraphNode(TypedDict):
     """Null for an entity: it has no file to read."""
     depth: int
     """Edges between it and the start."""
+    score: float
+    """Nearness to the question, else to the start, less for each edge; 1 for the start."""
 
 
 class GraphEdge(TypedDict):
@@ -186,6 +207,8 @@ class Topic(Freshness):
     title: str
     description: str | None
     retrieval_strategy: str
+    tier: str
+    activation: Activation | None
 
 
 class PackFreshness(TypedDict):
@@ -202,6 +225,18 @@ class PackFreshness(TypedDict):
     """As the manifest says."""
 
 
+class Authority(TypedDict):
+    """What a pack may be relied on for, in its own words."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
+
+    in_scope: str
+    out_of_scope: list[str]
+    refuse_when: list[str]
+    no_source_no_claim: bool
+    """Whether nothing is to be claimed without a source from the pack."""
+
+
 class PackSummary(TypedDict):
     """What a pack says of itself."""
 
@@ -215,6 +250,8 @@ class PackSummary(TypedDict):
     entry_point: str | None
     documents: int
     passages: int
+    authority_boundary: Authority | None
+    """Null when the pack says nothing of it."""
     freshness: PackFreshness
 
 

@@ -14,8 +14,9 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from octavo_artifact.errors import ConfigError
+from octavo_artifact.parameters import DEFAULTS, Retrieval
 from octavo_serve.encoder import Encoder
 from octavo_serve.expand import required_atoms, with_neighbours
 from octavo_serve.freshness import freshness
@@ -30,30 +31,6 @@ from octavo_serve.tables import Tables
 from octavo_serve.vectors import Similarity, VectorIndex
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Retrieval:
-    """The parameters of the pipeline."""
-
-    candidates: int = 100
-    """Passages each retriever gives to fusion."""
-    words_weight: float = 2.0
-    passage_weight: float = 3.0
-    document_weight: float = 1.0
-    """Weights in fusion of BM25, of the nearest window, and of the document's mean window; only their ratio counts.
-    Chosen in the middle of a plateau: 2:3:0.5 to 2:3:1.5 and 1:2:0.3 to 1:2:1 measure alike."""
-    passages_per_document: int = 2
-    """A document's passages in one answer."""
-    freshness_penalty: float = 0.0
-    """Share of its score that a stale or expired passage loses, 0 to 1."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.freshness_penalty <= 1:
-            raise ConfigError(f"freshness_penalty: {self.freshness_penalty}, expected 0 to 1")
-
-
-DEFAULTS = Retrieval()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +59,8 @@ def search(index: Index, request: SearchRequest, today: date, parameters: Retrie
     fused = _prefer_fresh(index, fused, today, parameters.freshness_penalty)
     kept = cap(fused, index.lexical.documents, parameters.passages_per_document, request.max_results)
     neighbours: frozenset[int] = frozenset()
-    if request.graph and len(kept) and index.relations.joins:
+    graph = parameters.graph if request.graph is None else request.graph
+    if graph and len(kept) and index.relations.joins:
         kept, neighbours = with_neighbours(kept, fused, index.lexical.documents, index.tables, index.relations)
     hits = [
         _hit(index, index.lexical.hit(row), score, today, graph_expanded=row in neighbours)
@@ -132,12 +110,26 @@ def _prefer_fresh(index: Index, ranking: Ranking, today: date, penalty: float) -
     return ranked(ranking.rows, np.where(past, ranking.scores * np.float32(1 - penalty), ranking.scores))
 
 
-def _compare(index: Index, request: SearchRequest) -> Similarity | None:
-    """How near each passage is, or None when the encoder fails: the answer then says that it is degraded."""
+def documents_near(index: Index, query: str | None, start: int | None) -> Mapping[int, float]:
+    """How near each document is to a question, else to the document in row `start`, by row; empty when neither can be
+    compared.
+    """
+    vector = _encoded(index, query) if query else None if start is None else index.vectors.of_document(start)
+    return {} if vector is None else index.vectors.documents_near(vector)
+
+
+def _encoded(index: Index, query: str) -> NDArray[np.float32] | None:
     try:
-        query = index.encoder.encode(request.query)
+        return index.encoder.encode(query)
     except Exception:  # whatever a native runtime raises, words can still be searched
         log.exception("%s: the encoder failed; searching by words only", index.slug)
+        return None
+
+
+def _compare(index: Index, request: SearchRequest) -> Similarity | None:
+    """How near each passage is, or None when the encoder fails: the answer then says that it is degraded."""
+    query = _encoded(index, request.query)
+    if query is None:
         return None
     similarity = index.vectors.compare(query)
     if request.type is None and not request.tags:

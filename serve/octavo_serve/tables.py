@@ -19,7 +19,7 @@ from octavo_artifact.schema import Resource
 from octavo_serve.freshness import last_fresh_day
 from octavo_serve.loading import loaded_once
 
-_LARGE = frozenset({"raw", "frontmatter", "marks"})
+_LARGE = frozenset({"raw", "frontmatter", "marks", "chunks"})
 
 
 class Tables:

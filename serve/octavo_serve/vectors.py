@@ -54,7 +54,7 @@ class VectorIndex:
         # Windows stand in passage order, passages in document order: both are runs of windows.
         self._rows, self._passage_starts = np.unique(passages.astype(np.int64), return_index=True)
         of_passage = np.array(documents(self._rows.tolist()), dtype=np.int64)
-        _, starts, self._document = np.unique(of_passage, return_index=True, return_inverse=True)
+        self._documents, starts, self._document = np.unique(of_passage, return_index=True, return_inverse=True)
         self._document_starts = self._passage_starts[starts]
         self._document_sizes = np.diff(self._document_starts, append=len(passages)).astype(np.float32)
 
@@ -66,6 +66,22 @@ class VectorIndex:
         best: Scores = np.maximum.reduceat(windows, self._passage_starts)
         means = (np.add.reduceat(windows, self._document_starts) / self._document_sizes).astype(np.float32)
         return Similarity(self._rows, best, means[self._document])
+
+    def documents_near(self, query: NDArray[np.float32]) -> dict[int, float]:
+        """Mean cosine of a query and all windows of each document that has any, by document row."""
+        similarity = self.compare(query)
+        rows = self._documents[self._document].tolist()
+        return dict(zip(rows, similarity.documents.tolist(), strict=True))
+
+    def of_document(self, row: int) -> NDArray[np.float32] | None:
+        """What a document is about: the mean of its windows, float32 [dim], unit length; None when it has none."""
+        (found,) = np.nonzero(self._documents == row)
+        if not len(found):
+            return None
+        first = int(self._document_starts[found[0]])
+        last = first + int(self._document_sizes[found[0]])
+        mean = np.concatenate(self._planes)[first:last].mean(axis=0, dtype=np.float64)
+        return (mean / np.linalg.norm(mean)).astype(np.float32)
 
 
 def _map(artifact: Path, column: Column) -> list[NDArray[np.float32]]:

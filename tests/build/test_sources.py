@@ -294,9 +294,42 @@ def test_only_what_is_public_is_released(tmp_path: Path, access: bytes | None, f
 def test_what_is_withheld_is_counted_and_not_named(tmp_path: Path) -> None:
     pack = released_of(person(tmp_path, None, b"sensitivity: self\ntags: {a: b}\n"))
     assert [finding.message for finding in pack.findings if finding.code == "audience-withheld"] == [
-        "1 files are for friends, family, self only"
+        "1 file is for a narrower audience than public"
     ]
     assert not any("a.md" in finding.path or "a.md" in finding.message for finding in pack.findings)
+
+
+@pytest.mark.parametrize(
+    ("audience", "paths", "label"),
+    [
+        ("public", ["overview.md"], "public"),
+        ("friends", ["overview.md"], "public"),
+        ("family", ["a.md", "overview.md"], "family"),
+        ("self", ["a.md", "overview.md"], "family"),
+    ],
+)
+def test_a_release_is_for_the_narrowest_audience_of_what_it_holds(
+    tmp_path: Path, audience: str, paths: list[str], label: str
+) -> None:
+    pack = released_of(person(tmp_path, None, b"sensitivity: family\n"), audience)
+    assert (list(by_path(pack)), pack.audience) == (paths, label)
+
+
+def test_what_names_a_withheld_file_goes_with_it(tmp_path: Path) -> None:
+    manifest = MANIFEST + (
+        b"context: {always: [overview.md, a.md], on_demand: [b/]}\n"
+        b"mcp: {prompts: [{name: tell_it, source: a.md}, {name: hello, source: overview.md}]}\n"
+    )
+    files = {
+        "a.md": b"---\nid: demo/x\nsensitivity: self\n---\nA story.\n",
+        "b.md": b"---\nid: demo/x\n---\nAnother.\n",
+        "_graph.yaml": b"nodes: [{id: demo/x, title: A secret, file: a.md}]\n",
+    }
+    pack = released_of(expertpack(tmp_path, files, manifest))
+    assert pack.metadata["context"] == {"always": ["overview.md"], "on_demand": ["b/"]}
+    assert pack.metadata["mcp"]["prompts"] == [{"name": "hello", "source": "overview.md"}]
+    assert not pack.extras
+    assert not [finding for finding in pack.findings if "a.md" in finding.message]
 
 
 def test_a_childs_access_file_is_about_the_childs_files(tmp_path: Path) -> None:
@@ -323,3 +356,72 @@ def test_a_childs_access_file_is_about_the_childs_files(tmp_path: Path) -> None:
 def test_the_first_heading_is_the_title_of_a_file_without_one(body: str, title: str, tmp_path: Path) -> None:
     pack = read(write(tmp_path, {"notes.md": body.encode()}))
     assert pack.documents[0].title == title
+
+
+def composite(root: Path, manifest: bytes, files: dict[str, bytes] | None = None) -> dict[str, str]:
+    """Tier by path of a composite of `voice/` and `facts/`."""
+    child = b"name: C\ntype: person\n"
+    return {
+        path: document.tier
+        for path, document in by_path(
+            expertpack(
+                root,
+                {
+                    "voice/manifest.yaml": b"slug: my-voice\n" + child,
+                    "voice/presentation/speech-patterns.md": b"Hm.",
+                    "facts/manifest.yaml": b"slug: my-facts\n" + child + b"context: {always: [facts/x.md]}\n",
+                    "facts/facts/x.md": b"X.",
+                    **(files or {}),
+                },
+                MANIFEST.replace(b"product", b"composite") + manifest,
+            )
+        ).items()
+    }
+
+
+PACKS = b"packs: [{path: voice, role: voice}, {path: facts, role: knowledge}]\n"
+
+
+def test_how_the_voice_speaks_is_always_in_context(tmp_path: Path) -> None:
+    assert composite(tmp_path / "a", PACKS)["voice/presentation/speech-patterns.md"] == "always"
+    plain = PACKS.replace(b", role: voice", b"")
+    assert composite(tmp_path / "b", plain)["voice/presentation/speech-patterns.md"] == "searchable"
+
+
+@pytest.mark.parametrize("key", ["facts", "facts/", "my-facts"])
+def test_a_composite_moves_its_childrens_files_to_other_tiers(tmp_path: Path, key: str) -> None:
+    override = f"context: {{overrides: {{{key}: {{on_demand: [facts/]}}}}}}\n".encode()
+    assert composite(tmp_path, PACKS + override)["facts/facts/x.md"] == "on_demand"
+
+
+def test_overrides_may_stand_in_a_file_of_their_own(tmp_path: Path) -> None:
+    files = {"overrides/context.yaml": b"facts: {on_demand: [facts/x.md]}\nnobody: {}\n"}
+    assert composite(tmp_path, PACKS, files)["facts/facts/x.md"] == "on_demand"
+    assert [finding.code for finding in read(tmp_path).findings if finding.path == "overrides/context.yaml"] == [
+        "manifest-path"
+    ]
+
+
+def test_conflicts_are_kept_for_whoever_answers(tmp_path: Path) -> None:
+    composite(tmp_path, PACKS + b"conflicts: {priority: [facts, voice], strategy: priority}\n")
+    assert read(tmp_path).metadata["conflicts"] == {"priority": ["facts", "voice"], "strategy": "priority"}
+
+
+@pytest.mark.parametrize(
+    ("written", "activation"),
+    [
+        pytest.param("{tools: [drill], next: [b.md]}", '{"next":["b.md"],"tools":["drill"]}', id="lists"),
+        pytest.param("{tools: drill, constraints: [dry]}", '{"constraints":["dry"]}', id="one of another kind"),
+        pytest.param("{todo: [x]}", None, id="unknown key"),
+        pytest.param("now", None, id="no mapping"),
+    ],
+)
+def test_activation_is_lists_of_words(tmp_path: Path, written: str, activation: str | None) -> None:
+    pack = expertpack(tmp_path, {"a.md": f"---\ntype: workflow\nactivation: {written}\n---\nx\n".encode()})
+    assert by_path(pack)["a.md"].activation == activation
+    assert ("frontmatter-value" in found(pack, "a.md")) is ("next:" not in written)
+
+
+def test_only_what_can_be_done_activates(tmp_path: Path) -> None:
+    pack = expertpack(tmp_path, {"a.md": b"---\ntype: concept\nactivation: {tools: [x]}\n---\nx\n"})
+    assert by_path(pack)["a.md"].activation is None

@@ -217,7 +217,7 @@ def reached(result: TraverseResult) -> list[tuple[str, int]]:
 @pytest.mark.parametrize(
     ("request_", "nodes"),
     [
-        pytest.param({}, [("g/hub", 0), ("entity:bird", 1), ("g/petrel-far", 1), ("g/petrel-near", 1)], id="default"),
+        pytest.param({}, [("g/hub", 0), ("entity:bird", 1), ("g/petrel-near", 1), ("g/petrel-far", 1)], id="default"),
         pytest.param({"kinds": ["wikilink"]}, [("g/hub", 0), ("g/petrel-near", 1)], id="one kind"),
         pytest.param({"kinds": ["none"]}, [("g/hub", 0)], id="a kind that no edge has"),
         pytest.param({"direction": "in"}, [("g/hub", 0)], id="incoming"),
@@ -235,6 +235,41 @@ def test_a_walk_goes_breadth_first(pack: OpenPack, request_: dict[str, object], 
     assert result["truncated"] is ("max_nodes" in request_)
     ids = {node["id"] for node in result["nodes"]}
     assert all({edge["source"], edge["target"]} <= ids for edge in result["edges"])
+
+
+def scores(result: TraverseResult) -> dict[str, float]:
+    return {node["id"]: node["score"] for node in result["nodes"]}
+
+
+def test_nodes_score_by_their_nearness_to_the_start(pack: OpenPack) -> None:
+    found = scores(walk(pack, id="g/hub"))
+    assert found["g/hub"] == 1
+    assert 0.4 < found["g/petrel-near"] < 0.85
+    assert found["g/petrel-far"] < 0.3
+
+
+def test_nodes_score_by_a_question_when_there_is_one(pack: OpenPack) -> None:
+    found = scores(walk(pack, id="g/hub", query="when are invoices paid?"))
+    assert found["g/petrel-far"] > 0.4 > found["g/petrel-near"]
+
+
+def test_each_edge_takes_its_share_of_the_score(pack: OpenPack) -> None:
+    steep, flat = (scores(walk(pack, id="entity:sea", depth=2, decay=decay)) for decay in (0.5, 1.0))
+    assert (steep["entity:bird"], flat["entity:bird"]) == (0.5, 1.0)
+    assert steep["g/hub"] == 0.25
+
+
+def test_a_walk_does_not_go_on_from_what_drifted_off(pack: OpenPack) -> None:
+    onwards = {"kinds": ["requires"], "direction": "out", "depth": 2, "decay": 1.0, "query": "The earliest of all"}
+    found = scores(walk(pack, id="g/first", **onwards))
+    assert found["g/second"] < found["g/third"]
+    between = (found["g/second"] + found["g/third"]) / 2
+    assert reached(walk(pack, id="g/first", min_score=between, **onwards)) == [("g/first", 0)]
+
+
+def test_the_best_nodes_are_kept_when_there_is_no_room_for_all(pack: OpenPack) -> None:
+    result = walk(pack, id="g/hub", kinds=["related", "wikilink"], max_nodes=2)
+    assert (reached(result), result["truncated"]) == ([("g/hub", 0), ("g/petrel-near", 1)], True)
 
 
 def test_edges_keep_their_direction_whichever_way_they_are_walked(pack: OpenPack) -> None:
@@ -255,7 +290,7 @@ def test_a_walk_may_begin_at_an_entity(pack: OpenPack) -> None:
     assert reached(result) == [("entity:sea", 0), ("entity:bird", 1)]
     assert result["nodes"][1] == {
         "id": "entity:bird", "title": "Bird", "type": "ontology_entity", "kind": "animal", "file": None, "uri": None,
-        "depth": 1,
+        "depth": 1, "score": 0.85,
     }  # fmt: skip
 
 
@@ -283,7 +318,19 @@ def test_a_walk_needs_a_start_that_exists(pack: OpenPack) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("depth", 0), ("depth", 4), ("max_nodes", 0), ("max_nodes", MAX_NODES + 1), ("direction", "up"), ("kinds", "x")],
+    [
+        ("depth", 0),
+        ("depth", 4),
+        ("max_nodes", 0),
+        ("max_nodes", MAX_NODES + 1),
+        ("direction", "up"),
+        ("kinds", "x"),
+        ("decay", 0.0),
+        ("decay", 1.1),
+        ("min_score", -0.1),
+        ("min_score", 1.1),
+        ("query", "x" * 2001),
+    ],
 )
 def test_a_walk_beyond_its_limits_is_refused(pack: OpenPack, field: str, value: object) -> None:
     with pytest.raises(RequestError, match=field):
@@ -296,3 +343,31 @@ def test_a_dense_graph_gives_a_bounded_answer(tmp_path: Path) -> None:
     dense = compiled(tmp_path, {f"{name}.md": ("", f"# {name}\n\n{links}\n") for name in names})
     result = walk(dense, id="g/d00", depth=2, max_nodes=100)
     assert (len(result["nodes"]), len(result["edges"]), result["truncated"]) == (60, MAX_EDGES, True)
+
+
+MANUAL = {
+    f"manual-{n}.md": ("", f"# Part {n}\n\n<!-- sequence: manual-*.md | part: {n} of 3 -->\n\nSome of it.\n")
+    for n in (1, 2, 3)
+}
+
+
+def test_reading_a_part_of_a_sequence_names_the_parts_around_it(tmp_path: Path) -> None:
+    pack = compiled(tmp_path, {**MANUAL, "other.md": ("", "# Other\n\nAlone.\n")})
+    around = [(read["previous"], read["next"]) for read in map(pack.read, (ReadRequest(path=path) for path in MANUAL))]
+    assert around == [(None, "g/manual-2"), ("g/manual-1", "g/manual-3"), ("g/manual-2", None)]
+    assert pack.read(ReadRequest(path="other.md"))["next"] is None
+    assert reached(walk(pack, path="manual-1.md", depth=2, kinds=["sequence"], direction="out")) == [
+        ("g/manual-1", 0),
+        ("g/manual-2", 1),
+        ("g/manual-3", 2),
+    ]
+
+
+def test_a_pack_may_want_neighbours_in_its_answers_and_a_request_may_not(tmp_path: Path) -> None:
+    wanting = compiled(tmp_path, FILES, manifest=MANIFEST + "retrieval: {graph: true}\n")
+    query = "Petrel migration over the sea"
+
+    def neighbours(graph: bool | None) -> int:
+        return sum(hit["graph_expanded"] for hit in search(wanting, query, 4, graph=graph))
+
+    assert (neighbours(None), neighbours(True), neighbours(False)) == (1, 1, 0)

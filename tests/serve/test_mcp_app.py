@@ -75,6 +75,7 @@ def hit(*, metadata: bool) -> Hit:
         "content_hash": "sha256:" + "0" * 64,
         "verified_at": "2026-01-01" if metadata else None,
         "verified_by": "me" if metadata else None,
+        "confidence": "crawled" if metadata else None,
         "verified_age_days": 3 if metadata else None,
         "age_stale": False if metadata else None,
         "expired": False,
@@ -140,8 +141,13 @@ class FakePack:
             "verified_by": None,
             "confidence": None,
             "retrieval_strategy": "standard",
+            "concept_scope": "single",
+            "tier": "searchable",
             "requires": [],
             "related": [],
+            "activation": None,
+            "previous": None,
+            "next": None,
             **UNKNOWN,
         }
 
@@ -150,7 +156,18 @@ class FakePack:
             "pack": self.slug,
             "digest": DIGEST,
             "start": "e",
-            "nodes": [{"id": "e", "title": "E", "type": None, "kind": "t", "file": None, "uri": None, "depth": 0}],
+            "nodes": [
+                {
+                    "id": "e",
+                    "title": "E",
+                    "type": None,
+                    "kind": "t",
+                    "file": None,
+                    "uri": None,
+                    "depth": 0,
+                    "score": 1.0,
+                }
+            ],
             "edges": [],
             "truncated": False,
         }
@@ -166,6 +183,7 @@ class FakePack:
                 "entry_point": None,
                 "documents": 1,
                 "passages": 1,
+                "authority_boundary": None,
                 "freshness": {"coverage_pct": None, "stale": 0, "expired": 0, "last_full_review": None},
             },
             "digest": DIGEST,
@@ -177,6 +195,8 @@ class FakePack:
                         "title": "A",
                         "description": None,
                         "retrieval_strategy": "standard",
+                        "tier": "searchable",
+                        "activation": {"tools": [], "constraints": [], "next": ["b.md"]},
                         **UNKNOWN,
                     }
                 ]

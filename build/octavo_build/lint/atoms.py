@@ -13,11 +13,13 @@ HUB_WORDS, HUB_TOPICS, HUB_DEPTH = 100, 8, 15
 _NO_HUB = frozenset({"index", "source", "proposition", "summary", "training", "glossary"})
 _AGGREGATE_FOLDERS = frozenset({"summaries", "propositions", "sources"})
 _AGGREGATE_TYPES = frozenset({"summary", "proposition"})
-_COVERAGE = "_coverage.md"
+_COVERAGE = frozenset({"_coverage.md", "source-coverage.md"})
 
 
 def check_size(subject: Subject) -> Iterator[Finding]:
-    """Files over the limit of characters, and concepts over that of tokens; an atomic file is whole by intent."""
+    """Files over the limit of characters, and concepts over that of tokens; an atomic file is whole by intent, and one
+    that leads to others has no limit of tokens.
+    """
     for member in subject.members:
         limit, code = (1_000, "W-V41-01") if member.schema >= (4, 1) else (1_500, "W-V40-04")
         for page in member.content:
@@ -26,7 +28,8 @@ def check_size(subject: Subject) -> Iterator[Finding]:
             characters = len(decode(page.document.raw))
             if characters > MAX_CHARACTERS:
                 yield page.finding("file-too-large", f"{characters} characters, at most {MAX_CHARACTERS} are expected")
-            if member.schema >= (4, 0) and page.text("type") == "concept" and characters // 4 > limit:
+            concept = page.text("type") == "concept" and page.document.strategy != "navigation"
+            if member.schema >= (4, 0) and concept and characters // 4 > limit:
                 yield page.finding(code, f"about {characters // 4} tokens, at most {limit} are expected")
 
 
@@ -60,7 +63,7 @@ def check_aggregates(subject: Subject) -> Iterator[Finding]:
         told: set[str] = set()
         for page in member.content:
             folders = set(page.folder.split("/")) & _AGGREGATE_FOLDERS - told
-            if page.name == _COVERAGE:
+            if page.name in _COVERAGE:
                 folders -= {"sources"}
             told |= folders
             for folder in sorted(folders):

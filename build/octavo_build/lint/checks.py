@@ -9,8 +9,17 @@ from functools import partial
 
 from octavo_artifact.errors import ConfigError
 from octavo_build.findings import CODES, Finding
-from octavo_build.lint import atoms, frontmatter, links, manifest, provenance, requires, sidecars, structure
-from octavo_build.lint.codes import LINT_CODES, PROVENANCE
+from octavo_build.lint import (
+    atoms,
+    evaluation,
+    frontmatter,
+    links,
+    manifest,
+    provenance,
+    requires,
+    structure,
+)
+from octavo_build.lint.codes import AKS, LINT_CODES, PROVENANCE
 from octavo_build.lint.okf.checks import check_bundle
 from octavo_build.lint.subject import Subject
 from octavo_build.sources.expertpack import MANIFEST
@@ -23,12 +32,17 @@ ANY_FORMAT: tuple[Check, ...] = (manifest.check_presence, links.check_links)
 EXPERTPACK: tuple[Check, ...] = (
     manifest.check_manifest,
     manifest.check_tiers,
+    manifest.check_always,
+    manifest.check_prompts,
+    manifest.check_authority,
     manifest.check_composite,
     frontmatter.check_required,
     frontmatter.check_values,
+    frontmatter.check_navigation,
     frontmatter.check_folder_types,
     structure.check_names,
     structure.check_indexes,
+    structure.check_relations,
     structure.check_verbatim,
     links.check_related,
     links.check_link_style,
@@ -40,7 +54,7 @@ EXPERTPACK: tuple[Check, ...] = (
     requires.check_requires,
     requires.check_cycles,
     requires.check_supersedes,
-    sidecars.check_sidecars,
+    evaluation.check_refusals,
 )
 
 ALL_CODES: dict[str, tuple[str, str]] = {**CODES, **LINT_CODES}
@@ -54,10 +68,12 @@ class Options:
     today: date | None = None
     """Against which ages are reckoned; None leaves them unchecked. There is no clock here."""
     provenance: bool = False
-    """Whether W-PROV-01 to 05 are checked; naming one of them in `only` does so too."""
+    """Whether W-PROV-01 to 06 are checked; naming one of them in `only` does so too."""
     only: frozenset[str] = frozenset()
     """Codes that are told; empty for all."""
     without: frozenset[str] = frozenset()
+    aks: bool = False
+    """Whether W-AKS-01 to 04 are checked, and W-PROV with them; naming one in `only` does so too."""
 
     def __post_init__(self) -> None:
         unknown = sorted((self.only | self.without) - ALL_CODES.keys())
@@ -71,8 +87,10 @@ def lint(subject: Subject, options: Options | None = None) -> list[Finding]:
     checks: list[Check] = [*ANY_FORMAT]
     if subject.pack.source_format == "expertpack":
         checks += [*EXPERTPACK, partial(provenance.check_expiry, today=options.today)]
-        if options.provenance or options.only & PROVENANCE:
+        if options.provenance or options.aks or options.only & PROVENANCE:
             checks.append(partial(provenance.check_provenance, today=options.today))
+        if options.aks or options.only & AKS:
+            checks.append(provenance.check_agent_knowledge)
         checks.append(partial(provenance.check_clock, today=options.today))
     if subject.pack.source_format == "okf":
         checks = [manifest.check_presence, partial(check_bundle, today=options.today)]
@@ -80,6 +98,7 @@ def lint(subject: Subject, options: Options | None = None) -> list[Finding]:
     built = {(finding.path, finding.line, finding.code) for finding in subject.pack.findings}
     found = {finding for check in checks for finding in check(subject)}
     found = {finding for finding in found if (finding.path, finding.line, finding.code) not in built}
+    found -= {replace(finding, code="value-unknown") for finding in found if finding.code == "W-PROV-06"}
     found |= set(_official(subject, found))
     return sorted(finding for finding in found if _is_told(finding, options))
 

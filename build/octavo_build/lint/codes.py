@@ -19,6 +19,7 @@ OFFICIAL: dict[str, tuple[str, str]] = {
     "missing-vbt-to-sum": ("error", "name the summary in related of the verbatim file"),
     "missing-sum-to-vbt": ("error", "name the verbatim file in related of the summary"),
     "broken-canonical-verbatim": ("error", "mend canonical_verbatim; no document of the pack has that name"),
+    "E-MCP-01": ("error", "mend source in mcp.prompts; it is the path or the id of a document"),
     "no-frontmatter": ("warning", "begin the file with frontmatter (title, type, tags, pack)"),
     "missing-fm-field": ("warning", "add the field to the frontmatter"),
     "type-dir-mismatch": ("warning", "give the file the type of its folder, or move it"),
@@ -45,6 +46,21 @@ OFFICIAL: dict[str, tuple[str, str]] = {
     "W-PROV-03": ("warning", "verify the file again; it is older than its refresh cycle"),
     "W-PROV-04": ("warning", "give the file an id that survives renames"),
     "W-PROV-05": ("warning", "mend the dates; a file cannot be verified before it is valid"),
+    "W-PROV-06": ("warning", "write confidence as expert-verified, crawled or inferred"),
+    "W-AKS-01": ("warning", "give the file an id; an agent's knowledge records are known by it"),
+    "W-AKS-02": ("warning", "say in verified_at when the file was last verified; its record has no date"),
+    "W-AKS-03": ("warning", "record content_hash; without one a later change of the text goes unseen"),
+    "W-AKS-04": ("warning", "open the file with a sentence that says what it holds; its record has no statement"),
+    "W-TIER-01": ("warning", "keep the always tier small and name its files; every session pays for it"),
+    "W-TIER-02": ("warning", "declare retrieval_strategy: navigation; the file leads to others and answers nothing"),
+    "W-TIER-03": ("warning", "take volatile files out of context.always; what a session begins with should hold"),
+    "W-GRAPH-01": ("warning", "move its entities and relations to ontology.yaml and remove the file; nothing reads it"),
+    "W-AUTH-01": ("warning", "say in authority_boundary what the pack answers and what it does not"),
+    "W-AUTH-02": ("warning", "write authority_boundary with in_scope and out_of_scope"),
+    "W-EVAL-01": ("warning", "add questions that the pack must refuse, at least 3 in all"),
+    "W-MCP-01": ("warning", "name a document of type workflow as the prompt's source"),
+    "W-MCP-02": ("warning", "declare the prompt's source retrieval_strategy: atomic; it is given whole"),
+    "W-MCP-03": ("warning", "write mcp.instructions as a text of at most 500 characters"),
 }
 
 OWN: dict[str, tuple[str, str]] = {
@@ -58,9 +74,6 @@ OWN: dict[str, tuple[str, str]] = {
     "activation-type": ("warning", "take activation out; workflows, decisions, gotchas and phases have one"),
     "link-anchor": ("warning", "mend the anchor; the document has no such heading"),
     "broken-markdown-link": ("warning", "mend the link; the pack has no such file"),
-    "sidecar-missing": ("warning", "mend the name; sidecar and document do not find each other"),
-    "sidecar-invalid": ("warning", "write the sidecar anew; its chunks do not fit the document"),
-    "sidecar-stale": ("warning", "write the sidecar anew; the document has changed since"),
     "volatile-expired": ("warning", "fetch the data again"),
     "context-path": ("note", "remove the path; nothing in the pack has it"),
     "age-unchecked": ("note", "give --today YYYY-MM-DD to check ages"),
@@ -77,3 +90,6 @@ SOURCES: dict[str, str] = {**OF_THE_BUILD, **{code: source for code, (_, source,
 
 PROVENANCE = frozenset(code for code in OFFICIAL if code.startswith("W-PROV-"))
 """Checked when asked for, as upstream does."""
+
+AKS = frozenset(code for code in OFFICIAL if code.startswith("W-AKS-"))
+"""Whether the pack can be exported as agent knowledge; checked when asked for, too."""

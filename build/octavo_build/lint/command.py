@@ -33,7 +33,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="CODE",
         help="leave this code out; repeatable",
     )
-    parser.add_argument("--provenance", action="store_true", help="check W-PROV-01 to 05: ids, dates, hashes, ages")
+    parser.add_argument("--provenance", action="store_true", help="check W-PROV-01 to 06: ids, dates, hashes, ages")
+    parser.add_argument("--aks", action="store_true", help="check W-AKS-01 to 04 too: export as agent knowledge")
     parser.add_argument("--today", metavar="YYYY-MM-DD", help="check ages against this day; without it they are not")
     parser.add_argument("--schema", choices=("manifest", "frontmatter"), help="print that JSON Schema and end")
 
@@ -53,7 +54,8 @@ def run(arguments: Namespace) -> int:
         raise ConfigError(f"--today: expected YYYY-MM-DD, found {arguments.today!r}")
     if not arguments.packs:
         raise ConfigError("lint: expected PACK, the folder of a pack")
-    options = Options(today, arguments.provenance, frozenset(arguments.only), frozenset(arguments.without))
+    only, without = frozenset(arguments.only), frozenset(arguments.without)
+    options = Options(today, arguments.provenance, only, without, arguments.aks)
     fail_on = arguments.fail_on or ("warning" if arguments.strict else "error")
     gc.disable()  # what is read is kept to the end: collecting only walks it again and again, 15% of the time
     try:

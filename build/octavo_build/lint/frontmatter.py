@@ -17,9 +17,11 @@ FOLDER_TYPES = {
     "concepts": "concept", "workflows": "workflow", "troubleshooting": "troubleshooting", "faq": "faq",
     "propositions": "proposition", "summaries": "summary", "sources": "source", "decisions": "decision",
     "facts": "fact", "mind": "mind", "relationships": "relationship", "presentation": "presentation",
-    "verbatim": "verbatim", "training": "training", "meta": "meta", "commercial": "commercial",
+    "training": "training", "meta": "meta", "commercial": "commercial",
     "customers": "customer", "volatile": "volatile", "patterns": "pattern", "phases": "phase", "gotchas": "gotcha",
-    "specifications": "specification", "interfaces": "interface",
+    "specifications": "specification", "interfaces": "interface", "errors": "troubleshooting",
+    "diagnostics": "troubleshooting", "common-mistakes": "gotcha", "stories": "story", "reflections": "reflection",
+    "opinions": "opinion", "conversations": "conversation", "lessons": "lesson",
 }  # fmt: skip
 
 _STORIES = frozenset({"story", "reflection", "opinion"})
@@ -53,12 +55,21 @@ def check_values(subject: Subject) -> Iterator[Finding]:
             yield page.finding("activation-type", f"activation: the type is {kind!r}", "activation")
 
 
+def check_navigation(subject: Subject) -> Iterator[Finding]:
+    """Files that lead to others, and declare themselves to be found."""
+    for page in subject.pages:
+        declared = page.text("retrieval_strategy")
+        if declared in ("standard", "atomic") and page.document.strategy == "navigation":
+            message = f"retrieval_strategy: {declared!r} of a navigation file"
+            yield page.finding("W-TIER-02", message, "retrieval_strategy")
+
+
 def check_folder_types(subject: Subject) -> Iterator[Finding]:
-    """The type of a file against that of its top folder."""
+    """The type of a file against that of its own folder, else of its top folder."""
     for page in subject.content:
         top, kind = page.folder.partition("/")[0], page.text("type")
-        expected = FOLDER_TYPES.get(top)
+        expected = FOLDER_TYPES.get(page.folder.rpartition("/")[2]) or FOLDER_TYPES.get(top)
         if not expected or not kind or kind in (expected, "index"):
             continue
         if not (kind in _STORIES and top in ("summaries", "verbatim")):
-            yield page.finding("type-dir-mismatch", f"type: {kind!r} in {top}/, expected {expected!r}", "type")
+            yield page.finding("type-dir-mismatch", f"type: {kind!r} in {page.folder}/, expected {expected!r}", "type")

@@ -1,9 +1,9 @@
-"""The manifests: fields, values, tiers and the wiring of composite packs."""
+"""The manifests: fields, values, tiers, prompts, authority and the wiring of composite packs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any, cast
@@ -11,11 +11,16 @@ from typing import Any, cast
 from octavo_build.findings import Finding
 from octavo_build.lint.fields import check_fields, schema
 from octavo_build.lint.subject import Member, Subject, child_paths, entries, nested, text
-from octavo_build.sources.expertpack import MANIFEST, TIERS
+from octavo_build.sources.expertpack import MANIFEST
+from octavo_build.sources.tiers import TIERS
 
 _TOLD_BY_THE_BUILD = frozenset({"slug", "name", "type"})
-_CODES = {"type": "manifest-type", "slug": ""}
+_CODES = {"type": "manifest-type", "slug": "", "authority_boundary": "W-AUTH-02", "mcp.instructions": "W-MCP-03"}
 """Fields whose wrong value has a code of its own; the build tells of the slug."""
+
+_ALWAYS_BYTES = 5 * 1024
+_WHOLE = frozenset({"atomic", "always"})
+"""Strategies of documents that are given whole; the second is one that ep-mcp knows."""
 
 
 def check_presence(subject: Subject) -> Iterator[Finding]:
@@ -45,10 +50,11 @@ def check_manifest(subject: Subject) -> Iterator[Finding]:
 
 
 def check_tiers(subject: Subject) -> Iterator[Finding]:
-    """Paths in `context` and `mcp` of every member."""
+    """Paths in `context` of every member."""
     for member in subject.members:
-        inner = {page.inner for page in member.pages}
-        inner |= {path.removeprefix(member.prefix) for path in subject.files if path.startswith(member.prefix)}
+        # a composite may name its children's files
+        paths = {page.path for page in subject.pages} | subject.files.keys()
+        inner = {path.removeprefix(member.prefix) for path in paths if path.startswith(member.prefix)}
         known = inner | {str(parent) for path in inner for parent in PurePosixPath(path).parents}
         context = nested(member.manifest, "context")
         tiers: dict[str, str] = {}
@@ -60,10 +66,68 @@ def check_tiers(subject: Subject) -> Iterator[Finding]:
                     yield member.finding("context-duplicate", message, "context")
                 if shown not in known and not ("*" in shown and any(fnmatchcase(name, shown) for name in inner)):
                     yield member.finding("context-path", f"context.{tier}: {path!r}", "context")
-        for prompt in entries(nested(member.manifest, "mcp"), "prompts"):
-            source = text(cast(dict[str, Any], prompt), "source") if isinstance(prompt, dict) else ""
-            if source and source.strip("/") not in known:
-                yield member.finding("manifest-path", f"mcp.prompts: {source!r} is no file of the pack", "mcp")
+
+
+def check_always(subject: Subject) -> Iterator[Finding]:
+    """What every session begins with: how large it is, whether its files are named, and whether they last.
+
+    A composite's own `context` counts the whole pack, and may have twice as much.
+    """
+    for number, member in enumerate(subject.members):
+        context = nested(member.manifest, "context")
+        if not context:
+            continue
+        whole = number == 0 and len(subject.members) > 1
+        pages = subject.pages if whole else member.pages
+        size = sum(len(page.document.raw) for page in pages if page.document.tier == "always")
+        limit = 2 * _ALWAYS_BYTES if whole else _ALWAYS_BYTES
+        if size > limit:
+            message = f"the always tier has {size} bytes, expected at most {limit}"
+            yield member.finding("W-TIER-01", message, "context")
+        folders = {str(parent) for page in member.pages for parent in PurePosixPath(page.inner).parents}
+        for path in (entry for entry in entries(context, "always") if isinstance(entry, str)):
+            shown = path.strip("/")
+            if shown in folders:
+                yield member.finding("W-TIER-01", f"context.always: {path!r} is a folder", "context")
+            if shown.partition("/")[0] == "volatile":
+                yield member.finding("W-TIER-03", f"context.always: {path!r}", "context")
+
+
+def check_prompts(subject: Subject) -> Iterator[Finding]:
+    """The documents that `mcp.prompts` offers: there, workflows, and atomic. Paths begin at the member."""
+    for member in subject.members:
+        prompts = entries(nested(member.manifest, "mcp"), "prompts")
+        if not prompts:
+            continue
+        documents = [document for document in subject.pack.documents if document.path.startswith(member.prefix)]
+        named = {document.id: document for document in documents}
+        named |= {document.path.removeprefix(member.prefix): document for document in documents}
+        for source in (text(cast(dict[str, Any], item), "source") for item in prompts if isinstance(item, dict)):
+            document = named.get(source)
+            if source and document is None:
+                yield member.finding("E-MCP-01", f"mcp.prompts: {source!r} is no document of the pack", "mcp")
+            if document and document.type != "workflow":
+                yield member.finding("W-MCP-01", f"mcp.prompts: {source!r} has the type {document.type!r}", "mcp")
+            if document and document.strategy not in _WHOLE:
+                yield member.finding("W-MCP-02", f"mcp.prompts: {source!r} is {document.strategy}", "mcp")
+
+
+def check_authority(subject: Subject) -> Iterator[Finding]:
+    """Whether every member says what it answers and what it does not."""
+    for member in subject.members:
+        written = member.manifest.get("authority_boundary")
+        boundary = nested(member.manifest, "authority_boundary")
+        if member.manifest and not written:
+            yield member.finding("W-AUTH-01", "authority_boundary: missing")
+        missing = [key for key in ("in_scope", "out_of_scope") if not _says_something(boundary, key)]
+        if boundary and missing:
+            message = f"authority_boundary: no {' and no '.join(missing)}"
+            yield member.finding("W-AUTH-02", message, "authority_boundary")
+
+
+def _says_something(boundary: Mapping[str, Any], key: str) -> bool:
+    said = entries(boundary, key) or [boundary.get(key)]
+    return any(isinstance(each, str) and each.strip() for each in said)
 
 
 def check_composite(subject: Subject) -> Iterator[Finding]:

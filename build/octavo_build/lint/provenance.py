@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from datetime import date
 
 from octavo_artifact.dates import add, parse_date, parse_duration
-from octavo_artifact.ids import sha256_hex
+from octavo_build.agent_knowledge import MIN_STATEMENT, canonical_statement
+from octavo_build.body_hashes import body_hashes
 from octavo_build.findings import Finding
-from octavo_build.frontmatter import read_frontmatter
+from octavo_build.lint.fields import check_fields
 from octavo_build.lint.subject import Member, Page, Subject, nested, text
 
 _SKIPPED_TYPES = frozenset({"index", "source", "proposition", "summary", "training"})
@@ -17,9 +18,23 @@ _SKIPPED_TYPES = frozenset({"index", "source", "proposition", "summary", "traini
 def check_provenance(subject: Subject, today: date | None) -> Iterator[Finding]:
     """Ids, dates and hashes of content files; files at a member's root are exempt, as upstream."""
     for member in subject.members:
-        for page in member.content:
-            if page.folder and page.text("type") not in _SKIPPED_TYPES:
-                yield from _check_page(member, page, today)
+        for page in _with_provenance(member):
+            yield from _check_page(member, page, today)
+
+
+def _with_provenance(member: Member) -> Iterator[Page]:
+    return (page for page in member.content if page.folder and page.text("type") not in _SKIPPED_TYPES)
+
+
+def check_agent_knowledge(subject: Subject) -> Iterator[Finding]:
+    """What a record of agent knowledge (AKS) takes from a content file: id, date, hash and statement."""
+    for member in subject.members:
+        for page in _with_provenance(member):
+            for code, field in (("W-AKS-01", "id"), ("W-AKS-02", "verified_at"), ("W-AKS-03", "content_hash")):
+                if not page.text(field):
+                    yield page.finding(code, f"{field}: missing")
+            if len(canonical_statement(page.body)) < MIN_STATEMENT:
+                yield page.finding("W-AKS-04", f"no opening paragraph of {MIN_STATEMENT} characters or more")
 
 
 def _check_page(member: Member, page: Page, today: date | None) -> Iterator[Finding]:
@@ -35,12 +50,14 @@ def _check_page(member: Member, page: Page, today: date | None) -> Iterator[Find
         message = f"verified_at: {written} is {(today - verified).days} days ago, the cycle is {_cycle(member, page)}"
         yield page.finding("W-PROV-03", message, "verified_at")
     claimed = page.text("content_hash")
-    if claimed and claimed.removeprefix("sha256:") not in body_hashes(page):
+    if claimed and claimed.removeprefix("sha256:") not in body_hashes(page.document.raw, page.document.body_offset):
         expected = f"sha256:{page.document.body_sha256}"
         yield page.finding("W-PROV-02", f"content_hash: {claimed[:24]!r}, expected {expected!r}", "content_hash")
     valid = parse_date(page.text("valid_from"))
     if valid and verified and valid > verified:
         yield page.finding("W-PROV-05", f"valid_from {valid} is after verified_at {verified}", "valid_from")
+    for _, _, message in check_fields("frontmatter", {"confidence": page.metadata.get("confidence")}):
+        yield page.finding("W-PROV-06", message, "confidence")
 
 
 def _cycle(member: Member, page: Page) -> str:
@@ -58,20 +75,6 @@ def _later(day: str, duration: str) -> date | None:
         return add(start, parse_duration(duration)) if start else None
     except ValueError:  # its value is told by the check of fields
         return None
-
-
-def body_hashes(page: Page) -> frozenset[str]:
-    """Every sha256 that an author's tool may have made of the body.
-
-    It may begin after the first or the last frontmatter block, with or without the newlines that follow; the official
-    tool reads CRLF as LF.
-    """
-    raw = page.document.raw
-    first = read_frontmatter(page.path, raw).body_offset
-    bodies = {raw[first:], raw[page.document.body_offset :]}
-    bodies |= {body.replace(b"\r\n", b"\n") for body in bodies}
-    bodies |= {body.lstrip(b"\r\n") for body in bodies} | {b"\n" + body for body in bodies}
-    return frozenset(sha256_hex(body) for body in bodies)
 
 
 def check_expiry(subject: Subject, today: date | None) -> Iterator[Finding]:

@@ -10,11 +10,12 @@ from octavo_build.findings import Finding
 from octavo_build.lint.subject import INDEX, Member, Page, Subject, nested, text
 
 PERSON_PREFIXES = {
-    "facts": "facts-", "meta": "meta-", "mind": "mind-", "propositions": "prop-", "relationships": "rel-",
+    "facts": "facts-", "meta": "meta-", "mind": "mind-", "relationships": "rel-",
     "presentation": "pres-", "presentation/appearance": "pres-appearance-", "presentation/voice": "pres-voice-",
-    "summaries/stories": "sum-", "summaries/reflections": "sum-", "summaries/opinions": "sum-",
-    "verbatim/stories": "vbt-", "verbatim/reflections": "vbt-", "verbatim/opinions": "vbt-",
+    "stories": "story-", "reflections": "refl-", "opinions": "opn-", "conversations": "conv-",
 }  # fmt: skip
+COVERAGE = "meta/source-coverage.md"
+"""Has this name in every pack, whatever prefix its folder has."""
 
 
 def check_names(subject: Subject) -> Iterator[Finding]:
@@ -30,7 +31,7 @@ def check_names(subject: Subject) -> Iterator[Finding]:
         prefixes = _prefixes(member)
         for page in member.content:
             prefix = prefixes.get(page.folder) or prefixes.get(page.folder.partition("/")[0])
-            if page.folder and prefix and not page.name.startswith(prefix):
+            if page.folder and prefix and not page.name.startswith(prefix) and page.inner != COVERAGE:
                 yield page.finding("missing-prefix", f"expected the prefix {prefix!r} in {page.folder}/")
 
 
@@ -49,20 +50,27 @@ def check_indexes(subject: Subject) -> Iterator[Finding]:
             yield Finding(f"{member.prefix}{folder}/{INDEX}", 0, "missing-index", f"{folder}/ has no {INDEX}")
 
 
+def check_relations(subject: Subject) -> Iterator[Finding]:
+    """A relations.yaml beside a manifest: ontology.yaml has taken its place."""
+    for member in subject.members:
+        if (path := f"{member.prefix}relations.yaml") in subject.files:
+            yield Finding(path, 0, "W-GRAPH-01", "relations.yaml is retired")
+
+
 def check_verbatim(subject: Subject) -> Iterator[Finding]:
     """Verbatim files and their summaries, by name without prefix or by `related`, until schema 4.1 retired them."""
-    for member in subject.members:
+    for member in (member for member in subject.members if member.schema < (4, 1)):
         verbatim = _by_stem(member, "verbatim/", "vbt-")
         summaries = _by_stem(member, "summaries/", "sum-")
         for stem, page in verbatim.items():
             twin = summaries.get(stem) or _related_twin(page, summaries)
             if twin is None:
                 yield page.finding("verbatim-no-summary", f"no summary is called {stem}")
-            elif member.schema < (4, 1) and twin.name not in _related_names(page):
+            elif twin.name not in _related_names(page):
                 yield page.finding("missing-vbt-to-sum", f"related does not name {twin.name}", "related")
         for stem, page in summaries.items():
             twin = verbatim.get(stem) or _related_twin(page, verbatim)
-            if member.schema < (4, 1) and twin and twin.name not in _related_names(page):
+            if twin and twin.name not in _related_names(page):
                 yield page.finding("missing-sum-to-vbt", f"related does not name {twin.name}", "related")
 
 

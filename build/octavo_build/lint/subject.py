@@ -17,7 +17,7 @@ from octavo_build.lint.references import Reference, find_references
 from octavo_build.markdown import Block, Body, parse_body
 from octavo_build.pack import Pack
 from octavo_build.sources import read
-from octavo_build.sources.expertpack import MANIFEST, SKIPPED, child_prefix
+from octavo_build.sources.expertpack import MANIFEST, child_prefix
 from octavo_build.sources.files import list_files, read_files
 
 INDEX = "_index.md"
@@ -99,7 +99,7 @@ class Subject:
     members: tuple[Member, ...]
     """The pack itself first; a pack of another format has no other."""
     files: Mapping[str, bytes]
-    """The YAML files of the pack by path."""
+    """The YAML files of the pack by path, its questions (`eval/`) among them."""
     resolver: Resolver
     paths: frozenset[str] = frozenset()
     """Every file of an OKF bundle."""
@@ -130,7 +130,7 @@ def read_subject(root: Path) -> Subject:
     files: dict[str, bytes] = {}
     found: set[Finding] = set()
     for prefix, folder in folders.items():
-        read_here, findings = read_files(folder, suffixes=_YAML, skip=SKIPPED)
+        read_here, findings = read_files(folder, suffixes=_YAML)
         files |= {prefix + file.path: file.raw for file in read_here}
         found |= {replace(finding, path=prefix + finding.path) for finding in findings}
     # what concerns folders was told when the documents were read

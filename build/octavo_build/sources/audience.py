@@ -1,7 +1,8 @@
 """Who may read a file: `sensitivity` in its frontmatter, and a pack's `_access.json` (ExpertPack person packs).
 
-Only what is public goes into a release (`released`). Where the two disagree, or cannot be understood, the narrower
-audience counts: a private story that stays out can be built later, one that got out cannot be taken back.
+A release holds what its audience may read and nothing else (`released`): what is not in it cannot leak, be it by a
+score, a count or a link. Where the two disagree, or cannot be understood, the narrower audience counts: a private story
+that stays out can be built later, one that got out cannot be taken back.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+from octavo_artifact.schema import AUDIENCES, Document
 from octavo_build.findings import Finding
 from octavo_build.pack import Pack
 
-AUDIENCES = ("public", "friends", "family", "self")
-"""From the widest to the narrowest."""
 ACCESS_FILE = "_access.json"
+
+_GONE = object()
+"""Stands for a value that may not be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +86,61 @@ def _known(value: object) -> str:
     raise _UnknownError(f"expected one of {', '.join(AUDIENCES)}")
 
 
-def released(pack: Pack) -> Pack:
-    """The pack as it may be released: without the files that are not public, their names, and what is wrong with them.
+def released(pack: Pack, audience: str = AUDIENCES[0]) -> Pack:
+    """The pack as it may be released to `audience`: without the files for a narrower one, their names, what is wrong
+    with them, and what was derived from them.
 
-    Their number is a finding; so is, by name, what could not be understood of their audience.
+    Their number is a finding; so is, by name, what could not be understood of their audience. The pack's own audience
+    is the narrowest of what remains.
     """
-    withheld = {document.path for document in pack.documents if document.audience != AUDIENCES[0]}
+    admitted = AUDIENCES[: AUDIENCES.index(audience) + 1]
+    kept = tuple(document for document in pack.documents if document.audience in admitted)
+    narrowest = max((document.audience for document in kept), key=AUDIENCES.index, default=AUDIENCES[0])
+    withheld = {document.path for document in pack.documents if document.audience not in admitted}
     if not withheld:
-        return pack
-    kept = [each for each in pack.findings if each.path not in withheld or each.code == "access-invalid"]
-    told = Finding("", 0, "audience-withheld", f"{len(withheld)} files are for {', '.join(AUDIENCES[1:])} only")
+        return replace(pack, audience=narrowest)
+    withheld |= {sidecar for sidecar, document in pack.sidecars.items() if document in withheld}
+    told = Finding("", 0, "audience-withheld", _told(pack, kept, audience))
+    metadata = _without(pack.metadata, withheld)
     return replace(
         pack,
-        documents=tuple(document for document in pack.documents if document.path not in withheld),
+        audience=narrowest,
+        documents=kept,
+        metadata=cast(dict[str, Any], metadata) if isinstance(metadata, dict) else {},
         entry_point=None if pack.entry_point in withheld else pack.entry_point,
-        findings=tuple(sorted([*kept, told])),
+        findings=tuple(sorted([*(each for each in pack.findings if _may_be_told(each, withheld)), told])),
+        # made of all files, or about any of them
+        extras={},
     )
+
+
+def _told(pack: Pack, kept: tuple[Document, ...], audience: str) -> str:
+    number = len(pack.documents) - len(kept)
+    count = "1 file is" if number == 1 else f"{number} files are"
+    extras = f"; {', '.join(sorted(pack.extras))} left out with them" if pack.extras else ""
+    return f"{count} for a narrower audience than {audience}{extras}"
+
+
+def _without(value: object, names: set[str]) -> object:
+    """A manifest's value without what names one of the files; of a list, without the whole item that does."""
+    if isinstance(value, dict):
+        kept = {key: _without(item, names) for key, item in cast(dict[str, Any], value).items()}
+        return {key: item for key, item in kept.items() if item is not _GONE}
+    if isinstance(value, list):
+        return [item for item in cast(list[Any], value) if not _names(item, names)]
+    return _GONE if _names(value, names) else value
+
+
+def _names(value: object, names: set[str]) -> bool:
+    if isinstance(value, dict):
+        return any(_names(item, names) for pair in cast(dict[str, Any], value).items() for item in pair)
+    if isinstance(value, list):
+        return any(_names(item, names) for item in cast(list[Any], value))
+    # a child's manifest names its files from its own root
+    return isinstance(value, str) and any(value and (name in value or name.endswith(f"/{value}")) for name in names)
+
+
+def _may_be_told(finding: Finding, withheld: set[str]) -> bool:
+    if finding.code == "access-invalid":
+        return True
+    return finding.path not in withheld and not any(path in finding.message for path in withheld)

@@ -38,6 +38,7 @@ def read(root: Path, options: Options) -> Pack:  # every adapter's signature
         description=identity.text("description") or "",
         entry_point=entry,
         source_format="docs",
+        retrieval=identity.retrieval(),
         metadata=metadata,
         documents=unique,
         findings=tuple(sorted(findings + duplicates)),

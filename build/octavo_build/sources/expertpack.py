@@ -5,30 +5,43 @@ A composite pack is one pack here: its children's files keep their ids as writte
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
+from octavo_artifact.ids import canonical_json
 from octavo_artifact.schema import Document
 from octavo_build.findings import Finding
 from octavo_build.freshness import refresh_cycle, with_freshness
 from octavo_build.frontmatter import Frontmatter, read_yaml
 from octavo_build.graph_files import GRAPH, ONTOLOGY
 from octavo_build.pack import Pack
+from octavo_build.sidecars import SUFFIX, read_sidecar, sidecar_name
 from octavo_build.sources.adapter import Adapter, Options
-from octavo_build.sources.audience import ACCESS_FILE, Said, audience_of, read_access
+from octavo_build.sources.audience import ACCESS_FILE, Access, Said, audience_of, read_access
 from octavo_build.sources.documents import read_document, with_unique_ids
 from octavo_build.sources.files import MARKDOWN, SourceFile, read_files
 from octavo_build.sources.identity import Identity, pack_slug, read_identity
+from octavo_build.sources.tiers import Tiers, tiers_of
 
 MANIFEST = "manifest.yaml"
-TIERS = ("always", "searchable", "on_demand")
+OVERRIDES = "overrides/context.yaml"
+"""Where a composite may say its children's tiers besides its manifest."""
+SPEECH = "presentation/speech-patterns.md"
+"""How the pack with the role of the voice speaks: always in context."""
+YAML = (".yaml", ".yml")
 NAVIGATION_FILES = frozenset({"_index.md", "source-coverage.md"})
 SKIPPED = frozenset({"eval"})
 """Questions about the pack, not knowledge of it."""
 EXTRAS = (GRAPH, ONTOLOGY)
 """Files beside a manifest that are no documents."""
+
+
+_ACTIVATION = ("tools", "constraints", "next")
+ACTIVATED = frozenset({"workflow", "decision", "gotcha", "phase"})
+"""Types of documents that may say what they activate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +53,25 @@ class _Member:
     root: Path
     slug: str
     tiers: Mapping[str, str]
-    """Path or directory (relative to the composite's root) to tier."""
+    """Path, folder or pattern (from the composite's root) to tier."""
     cycle: str | None
     """How long a verification of the member's files lasts, where they do not say."""
+    access: Access
+
+
+@dataclass(frozen=True, slots=True)
+class _Composition:
+    """The pack and its children, and what the composite says over them."""
+
+    members: tuple[_Member, ...]
+    """The pack itself first."""
+    overrides: Tiers
+    tiers: Mapping[str, Tiers]
+    """By a member's prefix: its own and the composite's."""
+
+    def tier(self, member: _Member, path: str) -> str:
+        """The tier of a file: the composite's override, else the most specific of what the manifests say."""
+        return self.overrides.of(path) or self.tiers[member.prefix].of(path) or "searchable"
 
 
 def read(root: Path, options: Options) -> Pack:  # every adapter's signature
@@ -53,32 +82,18 @@ def read(root: Path, options: Options) -> Pack:  # every adapter's signature
     slug = pack_slug(identity, root, required=True)
     name = identity.text("name", required=True)
     kind = identity.text("type", required=True)
-    children = list(_children(root, manifest, findings))
-    members = [_Member("", root, slug, _tiers(manifest, ""), refresh_cycle(MANIFEST, manifest, findings)), *children]
-    overrides = _overrides(manifest, children, findings)
+    composition = _composition(root, slug, manifest, findings)
+    files = _files(composition.members, findings)
 
-    documents: list[Document] = []
-    extras: dict[str, bytes] = {}
-    access = {m.prefix: read_access(m.root, f"{m.prefix}{ACCESS_FILE}", findings) for m in members}
-    for member, file in _files(members, findings):
-        if not file.path.casefold().endswith(MARKDOWN):
-            if file.path.removeprefix(member.prefix) in EXTRAS:
-                extras[file.path] = file.raw
-            continue
-        document, front, found = read_document(file, slug, second_block=True, needs_frontmatter=True)
-        said = Said(front.metadata.get("sensitivity"), file.path, front.lines.get("sensitivity", 1))
-        within = file.path.removeprefix(member.prefix)
-        audience = audience_of(said, access[member.prefix].of(within), findings)
-        findings += found
-        document = with_freshness(document, front, member.cycle, findings)
-        tiers = {**members[0].tiers, **member.tiers, **overrides}
-        document = replace(document, audience=audience)
-        documents.append(_place(document, front, member, _tier(document.path, tiers)))
-    findings += (
-        Finding(document.path, 1, "id-missing", "the file has no id") for document in documents if not document.id
-    )
-    unique, duplicates = with_unique_ids(slug, documents)
-    paths = {document.path for document in unique}
+    read_all = [
+        _document(file, slug, member, composition, findings)
+        for member, file in files
+        if file.path.casefold().endswith(MARKDOWN)
+    ]
+    findings += (Finding(each.path, 1, "id-missing", "the file has no id") for each in read_all if not each.id)
+    unique, duplicates = with_unique_ids(slug, read_all)
+    cut, sidecars = _with_sidecars(unique, files, findings)
+    paths = {document.path for document in cut}
     entry = identity.text("entry_point") or "overview.md"
     if entry not in paths:
         findings.append(Finding(MANIFEST, 0, "manifest-entry", f"entry_point {entry!r} is no file of the pack"))
@@ -90,16 +105,73 @@ def read(root: Path, options: Options) -> Pack:  # every adapter's signature
         description=identity.text("description") or "",
         entry_point=entry if entry in paths else None,
         source_format="expertpack",
+        retrieval=identity.retrieval(),
         metadata=manifest,
-        documents=unique,
+        documents=cut,
         findings=tuple(sorted(findings + duplicates)),
-        extras=extras,
+        sidecars=sidecars,
+        extras={file.path: file.raw for member, file in files if file.path.removeprefix(member.prefix) in EXTRAS},
     )
 
 
-def _manifest(root: Path, shown: str, findings: list[Finding]) -> dict[str, Any]:
+def _document(
+    file: SourceFile, slug: str, member: _Member, composition: _Composition, findings: list[Finding]
+) -> Document:
+    document, front, found = read_document(file, slug, second_block=True, needs_frontmatter=True)
+    findings += found
+    said = Said(front.metadata.get("sensitivity"), file.path, front.lines.get("sensitivity", 1))
+    audience = audience_of(said, member.access.of(file.path.removeprefix(member.prefix)), findings)
+    document = with_freshness(document, front, member.cycle, findings)
+    document = replace(document, audience=audience, activation=_activation(document, front, findings))
+    return _place(document, front, member, composition.tier(member, document.path))
+
+
+def _activation(document: Document, front: Frontmatter, findings: list[Finding]) -> str | None:
+    """What a document activates: its tools, constraints and next steps, each a list of words, as JSON."""
+    written = front.metadata.get("activation")
+    if written is None or document.type not in ACTIVATED:
+        return None
+    given = cast(dict[str, Any], written) if isinstance(written, dict) else {"": written}
+    wrong = sorted(key for key, value in given.items() if key not in _ACTIVATION or not _is_words(value))
+    if wrong:
+        expected = f"{', '.join(_ACTIVATION)}, each a list of words"
+        message = f"activation: found {', '.join(map(repr, wrong))}, expected {expected}"
+        findings.append(Finding(document.path, front.lines["activation"], "frontmatter-value", message))
+    kept = {key: _list(given[key]) for key in _ACTIVATION if key in given and key not in wrong}
+    return canonical_json(kept).decode().rstrip("\n") if kept else None
+
+
+def _is_words(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in cast(list[Any], value))
+
+
+def _with_sidecars(
+    documents: Sequence[Document], files: Sequence[tuple[_Member, SourceFile]], findings: list[Finding]
+) -> tuple[tuple[Document, ...], dict[str, str]]:
+    """The documents with what their sidecars say, and whose each sidecar is."""
+    beside = {file.path: file.raw for _, file in files if file.path.endswith(YAML)}
+    prefixes = {file.path: member.prefix for member, file in files}
+    used: dict[str, str] = {}
+    cut: list[Document] = []
+    for document in documents:
+        named = json.loads(document.frontmatter).get("chunks_sidecar")
+        sidecar = sidecar_name(document.path, named, prefixes[document.path])
+        chunks = document.chunks
+        if sidecar in beside:
+            used[sidecar] = document.path
+            chunks = read_sidecar(sidecar, beside[sidecar], document, findings)
+        elif named is not None:
+            message = f"chunks_sidecar: {named!r} is no file of the pack"
+            findings.append(Finding(document.path, 1, "sidecar-missing", message))
+        cut.append(replace(document, chunks=chunks))
+    alone = sorted(path for path in beside if path.endswith(SUFFIX) and path not in used)
+    findings += (Finding(path, 0, "sidecar-missing", "no document has this sidecar") for path in alone)
+    return tuple(cut), used
+
+
+def _manifest(root: Path, shown: str, findings: list[Finding], file: str = MANIFEST) -> dict[str, Any]:
     try:
-        front = read_yaml(shown, (root / MANIFEST).read_bytes())
+        front = read_yaml(shown, (root / file).read_bytes())
     except OSError as error:
         findings.append(Finding(shown, 0, "file-unreadable", error.strerror or "cannot be read"))
         return {}
@@ -107,10 +179,32 @@ def _manifest(root: Path, shown: str, findings: list[Finding]) -> dict[str, Any]
     return front.metadata
 
 
+def _composition(root: Path, slug: str, manifest: Mapping[str, Any], findings: list[Finding]) -> _Composition:
+    own = _member("", root, slug, MANIFEST, manifest, findings)
+    children = list(_children(root, manifest, findings))
+    members = (own, *children)
+    tiers = {member.prefix: Tiers({**own.tiers, **member.tiers}) for member in members}
+    return _Composition(members, _overrides(root, manifest, children, findings), tiers)
+
+
+def _member(  # noqa: PLR0917  # a pack's place and its manifest's
+    prefix: str, root: Path, slug: str, shown: str, manifest: Mapping[str, Any], findings: list[Finding]
+) -> _Member:
+    return _Member(
+        prefix=prefix,
+        root=root,
+        slug=slug,
+        tiers={f"{prefix}overview.md": "always", **tiers_of(manifest.get("context"), prefix)},
+        cycle=refresh_cycle(shown, manifest, findings),
+        access=read_access(root, f"{prefix}{ACCESS_FILE}", findings),
+    )
+
+
 def _children(root: Path, manifest: Mapping[str, Any], findings: list[Finding]) -> Iterator[_Member]:
     """The child packs a composite names; one that lies outside the composite's folder goes by its folder's name."""
     for item in _list(manifest.get("packs")):
-        path = cast(dict[str, Any], item).get("path") if isinstance(item, dict) else item
+        fields = cast(dict[str, Any], item) if isinstance(item, dict) else {"path": item}
+        path = fields.get("path")
         child = root / path if isinstance(path, str) else None
         if child is None or not (child / MANIFEST).is_file():
             findings.append(Finding(MANIFEST, 0, "manifest-path", f"packs: {path!r} is no pack with a {MANIFEST}"))
@@ -119,7 +213,10 @@ def _children(root: Path, manifest: Mapping[str, Any], findings: list[Finding]) 
         shown = f"{prefix}{MANIFEST}"
         own = _manifest(child, shown, findings)
         slug = pack_slug(Identity(shown, own, findings), child, required=True)
-        yield _Member(prefix, child, slug, _tiers(own, prefix), refresh_cycle(shown, own, findings))
+        member = _member(prefix, child, slug, shown, own, findings)
+        if fields.get("role") == "voice":
+            member = replace(member, tiers={**member.tiers, f"{prefix}{SPEECH}": "always"})
+        yield member
 
 
 def child_prefix(root: Path, child: Path) -> str:
@@ -129,55 +226,40 @@ def child_prefix(root: Path, child: Path) -> str:
     return f"{relative.as_posix()}/"
 
 
-def _files(members: list[_Member], findings: list[Finding]) -> Iterator[tuple[_Member, SourceFile]]:
+def _files(members: Sequence[_Member], findings: list[Finding]) -> list[tuple[_Member, SourceFile]]:
     """Every file once, with the innermost member that governs it."""
     prefixes = {member.prefix for member in members}
+    found: list[tuple[_Member, SourceFile]] = []
     for member in members:
         deeper = tuple(prefix for prefix in prefixes if len(prefix) > len(member.prefix))
-        files, walked = read_files(member.root, suffixes=(*MARKDOWN, *EXTRAS), skip=SKIPPED)
+        files, walked = read_files(member.root, suffixes=(*MARKDOWN, *YAML), skip=SKIPPED)
         for finding in walked:
             if not (member.prefix + finding.path).startswith(deeper):
                 findings.append(replace(finding, path=member.prefix + finding.path))
         for file in files:
             if not (member.prefix + file.path).startswith(deeper):
-                yield member, replace(file, path=member.prefix + file.path)
+                found.append((member, replace(file, path=member.prefix + file.path)))
+    return found
 
 
-def _tiers(manifest: Mapping[str, Any], prefix: str) -> dict[str, str]:
-    """The tier of each path or directory that a manifest's `context` names."""
+def _overrides(root: Path, manifest: Mapping[str, Any], children: list[_Member], findings: list[Finding]) -> Tiers:
+    """The composite's `context.overrides`, keyed by a child's path, folder name or slug, and those in OVERRIDES."""
     context = manifest.get("context")
-    tiers = {f"{prefix}overview.md": "always"}
-    if isinstance(context, dict):
-        for tier in TIERS:
-            for path in _list(cast(dict[str, Any], context).get(tier)):
-                if isinstance(path, str):
-                    tiers[prefix + path.strip("/")] = tier
-    return tiers
-
-
-def _overrides(manifest: Mapping[str, Any], children: list[_Member], findings: list[Finding]) -> dict[str, str]:
-    """The composite's `context.overrides`, keyed by a child's path, folder name or slug."""
-    context = manifest.get("context")
-    overrides = cast(dict[str, Any], context).get("overrides") if isinstance(context, dict) else None
+    written = {MANIFEST: cast(dict[str, Any], context).get("overrides") if isinstance(context, dict) else None}
+    if (root / OVERRIDES).is_file():
+        written[OVERRIDES] = _manifest(root, OVERRIDES, findings, OVERRIDES)
     tiers: dict[str, str] = {}
-    for key, context_of_child in (cast(dict[str, Any], overrides) if isinstance(overrides, dict) else {}).items():
-        wanted = key.strip("/")
-        child = next(
-            (c for c in children if wanted in (c.prefix.rstrip("/"), PurePosixPath(c.prefix).name, c.slug)), None
-        )
-        if child is None:
-            findings.append(Finding(MANIFEST, 0, "manifest-path", f"context.overrides: {key!r} is no child pack"))
-        else:
-            tiers |= _tiers({"context": context_of_child}, child.prefix)
-    return tiers
-
-
-def _tier(path: str, tiers: Mapping[str, str]) -> str:
-    """The tier of the most specific entry: the file itself, else its nearest directory, else searchable."""
-    for candidate in (path, *(str(parent) for parent in PurePosixPath(path).parents)):
-        if candidate in tiers:
-            return tiers[candidate]
-    return "searchable"
+    for file, overrides in written.items():
+        for key, context_of_child in (cast(dict[str, Any], overrides) if isinstance(overrides, dict) else {}).items():
+            wanted = key.strip("/")
+            child = next(
+                (c for c in children if wanted in (c.prefix.rstrip("/"), PurePosixPath(c.prefix).name, c.slug)), None
+            )
+            if child is None:
+                findings.append(Finding(file, 0, "manifest-path", f"context.overrides: {key!r} is no child pack"))
+            else:
+                tiers |= tiers_of(context_of_child, child.prefix)
+    return Tiers(tiers)
 
 
 def _place(document: Document, front: Frontmatter, member: _Member, tier: str) -> Document:

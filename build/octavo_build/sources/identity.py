@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from octavo_artifact.errors import ConfigError
 from octavo_artifact.ids import SLUG
+from octavo_artifact.parameters import DEFAULTS, read_retrieval
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import read_yaml
 
@@ -34,6 +36,22 @@ class Identity:
         elif required:
             self.refuse(key, "missing")
         return None
+
+    def retrieval(self) -> dict[str, Any]:
+        """The parameters of the search that `retrieval` gives, all named; one that cannot be used is a finding."""
+        written = self.metadata.get("retrieval", {})
+        if not isinstance(written, dict):
+            self.refuse("retrieval", "expected a mapping")
+            return asdict(DEFAULTS)
+        usable: dict[str, Any] = {}
+        for name, value in cast(dict[str, Any], written).items():
+            try:
+                read_retrieval({**usable, name: value})
+            except ConfigError as error:
+                self.refuse("retrieval", str(error))
+            else:
+                usable[name] = value
+        return asdict(read_retrieval(usable))
 
     def refuse(self, key: str, message: str, code: str = "manifest-field") -> None:
         """Record that a field cannot be used."""

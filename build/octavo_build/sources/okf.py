@@ -63,6 +63,7 @@ def read(root: Path, options: Options) -> Pack:  # every adapter's signature
         metadata=({"okf_version": version} if version else {}) | identity.metadata,
         documents=unique,
         findings=tuple(sorted(findings + duplicates)),
+        retrieval=identity.retrieval(),
         fronts=fronts,
     )
 
