@@ -210,7 +210,16 @@ def moved(path: str, to: str) -> dict[str, bytes]:
     return without(path) | {to: tiny()[path]}
 
 
+def with_sidecar(path: str) -> dict[str, bytes]:
+    """The whole body as one chunk with a prefix."""
+    lines = tiny()[path].splitlines()
+    first = len(lines) - lines[::-1].index(b"---") + 1
+    chunk = f"chunks: [{{line_range: [{first}, {len(lines)}], context_prefix: Of the hills.}}]\n"
+    return tiny() | {path.replace(".md", ".chunks.yaml"): chunk.encode()}
+
+
 CHANGES = [
+    pytest.param(with_sidecar("concepts/water.md"), id="sidecar"),
     pytest.param(edited("concepts/grinder.md", b"eleven", b"twelve"), id="edit"),
     pytest.param(without("concepts/grinder.md"), id="deletion"),
     pytest.param(shortened("concepts/water.md"), id="shortening"),

@@ -12,6 +12,7 @@ from octavo_artifact.command import Command
 from octavo_artifact.errors import ArtifactError, OctavoError, PackError
 from octavo_artifact.layout import POINTER, REPORT, TABLES, VECTORS
 from octavo_artifact.schema import AUDIENCES
+from octavo_build import knowledge, source_options
 from octavo_build.lint import command as lint_command
 
 
@@ -19,7 +20,8 @@ def _build_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("packs", nargs="+", type=Path, metavar="PACK", help="folder of a pack")
     parser.add_argument("--out", type=Path, default=Path("dist"), metavar="DIST", help="where releases go (dist)")
     parser.add_argument("-j", "--jobs", type=int, metavar="N", help="processes that encode (one for each CPU)")
-    parser.add_argument("--format", metavar="NAME", help="the packs' source format (what pack.yaml or the folder says)")
+    source_options.add_format(parser)
+    source_options.add_repository(parser)
     parser.add_argument("--audience", choices=AUDIENCES, help="the narrowest circle that the releases are for (public)")
     parser.add_argument("--strict", action="store_true", help="release nothing that has an error or a warning")
     parser.add_argument(
@@ -59,8 +61,9 @@ def _build(arguments: Namespace) -> int:
 
 
 def _options(arguments: Namespace) -> dict[str, str]:
-    """What the command line says of the sources."""
-    return {name: value for name in ("format", "audience") if (value := getattr(arguments, name)) is not None}
+    """What the command line says of the sources and of what is released of them."""
+    audience = {} if arguments.audience is None else {"audience": arguments.audience}
+    return {**source_options.options_of(arguments), **audience}
 
 
 def _folders(paths: list[Path]) -> list[Path]:
@@ -175,6 +178,7 @@ BUILD = Command(
         "octavo build packs/octavo",
         "octavo build packs/* --out dist --strict",
         "octavo build docs --json | jq -r '.packs[].digest'",
+        "octavo build ../billing ../search --source-format repository --roots design,docs",
     ),
     add_arguments=_build_arguments,
     run=_build,
@@ -192,10 +196,28 @@ LINT = Command(
         "octavo lint packs/* --strict --provenance --today 2026-11-30",
         "octavo lint packs/* --format sarif > lint.sarif",
         "octavo lint packs/octavo --except markdown-links --fail-on warning",
+        "octavo lint . --source-format repository",
         "octavo lint --schema frontmatter > frontmatter.schema.json",
     ),
     add_arguments=lint_command.add_arguments,
     run=lint_command.run,
+    extra="build",
+)
+
+KNOWLEDGE = Command(
+    name="knowledge",
+    summary="serve a repository's own knowledge over MCP on standard input and output",
+    description="Compile what each REPO exports (Markdown with `export: true` and a `type` under its roots) into a\n"
+    "cache folder outside of it, only what changed, and serve that to the MCP client that started this command.\n"
+    "Exit codes: 1 nothing can be served, 2 wrong arguments.",
+    examples=(
+        "octavo knowledge",
+        "octavo knowledge ../billing ../search --roots design,docs",
+        "octavo knowledge --build-only",
+        '.mcp.json: {"mcpServers": {"knowledge": {"command": "octavo", "args": ["knowledge"]}}}',
+    ),
+    add_arguments=knowledge.add_arguments,
+    run=knowledge.run,
     extra="build",
 )
 

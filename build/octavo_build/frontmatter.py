@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
@@ -41,6 +41,8 @@ class Frontmatter:
     """Line of each top-level key, counted from 1."""
     between: tuple[int, int] = (0, 0)
     """Bytes between the first block and the second, which hold comments and blanks only; empty without a second."""
+    flags: frozenset[str] = frozenset()
+    """Top-level keys of the first block whose value is YAML 1.2's boolean true; `"true"` and `yes` are text."""
 
 
 class YamlError(Exception):
@@ -72,7 +74,7 @@ def read_frontmatter(path: str, raw: bytes, *, second_block: bool = False) -> Fr
         return first
     second = _read_block(path, raw, *block)
     if second.findings or second.body_offset != block[2]:
-        return Frontmatter(first.metadata, first.body_offset, first.findings + second.findings, first.lines)
+        return replace(first, findings=first.findings + second.findings)
     both = sorted(first.metadata.keys() & second.metadata.keys())
     repeated = tuple(
         Finding(path, second.lines[key], "yaml-duplicate-key", f"{key!r} stands in both frontmatter blocks")
@@ -84,6 +86,7 @@ def read_frontmatter(path: str, raw: bytes, *, second_block: bool = False) -> Fr
         first.findings + repeated,
         second.lines | first.lines,
         (first.body_offset, gap.end() if gap else first.body_offset),
+        first.flags,
     )
 
 
@@ -93,10 +96,11 @@ def read_yaml(path: str, raw: bytes) -> Frontmatter:
     return _read_block(path, raw, start, len(raw), len(raw))
 
 
-def parse_yaml(text: str) -> tuple[Any, dict[str, int], list[tuple[int, int, str]]]:
+def parse_yaml(text: str) -> tuple[Any, dict[str, int], list[tuple[int, int, str]], frozenset[str]]:
     """Parse one YAML document with scalars as written.
 
-    Returns the value, the line (from 0) of each top-level key, and repeated keys as (line, first line, key).
+    Returns the value, the line (from 0) of each top-level key, repeated keys as (line, first line, key), and the
+    top-level keys that are true.
     Raises YamlError for what is not YAML or exceeds MAX_NODES or MAX_DEPTH.
     """
     try:
@@ -110,10 +114,14 @@ def parse_yaml(text: str) -> tuple[Any, dict[str, int], list[tuple[int, int, str
         raise YamlError(0, f"nested deeper than {MAX_DEPTH} levels") from error
     reader = _Reader()
     value = None if node is None else reader.value(node, 0)
-    lines = {}
-    if isinstance(node, yaml.MappingNode):
-        lines = {str(key.value): key.start_mark.line for key, _ in node.value}
-    return value, lines, reader.repeated
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    lines = {str(key.value): key.start_mark.line for key, _ in pairs}
+    is_true = {str(key.value): _is_true(item) for key, item in pairs}
+    return value, lines, reader.repeated, frozenset(key for key, found in is_true.items() if found)
+
+
+def _is_true(node: yaml.Node) -> bool:
+    return node.tag == "tag:yaml.org,2002:bool" and node.value in ("true", "True", "TRUE")
 
 
 class _Reader:
@@ -165,7 +173,7 @@ def _read_block(path: str, raw: bytes, start: int, end: int, after: int) -> Fron
     # YAML knows more line ends than we count (NEL, LS, PS): none of them may move a line number.
     text = re.sub(r"\r\n?", "\n", block.decode("utf-8", "replace"))
     try:
-        value, lines, repeated = parse_yaml(text)
+        value, lines, repeated, flags = parse_yaml(text)
     except YamlError as problem:
         if _KEY.search(block) is None:
             return _not_metadata(path, first_line, opening)
@@ -179,7 +187,7 @@ def _read_block(path: str, raw: bytes, start: int, end: int, after: int) -> Fron
         Finding(path, first_line + line, "yaml-duplicate-key", f"{key!r} stands in line {first_line + first} too")
         for line, first, key in repeated
     )
-    return Frontmatter(value, after, findings, {key: first_line + line for key, line in lines.items()})
+    return Frontmatter(value, after, findings, {key: first_line + line for key, line in lines.items()}, flags=flags)
 
 
 def _not_metadata(path: str, line: int, body_offset: int) -> Frontmatter:

@@ -24,7 +24,7 @@ class Pack:
     entry_point: str | None
     """Path of the document to read first."""
     source_format: str
-    """Name of the adapter: `expertpack`, `okf` or `docs`."""
+    """Name of the adapter: `expertpack`, `okf`, `repository` or `docs`."""
     metadata: dict[str, Any]
     """The pack's manifest as written, scalars as strings; empty when it has none."""
     documents: tuple[Document, ...]

@@ -1,19 +1,32 @@
-"""What MCP lists of a pack: its manifest, its overview, its file list, and every file with its true type."""
+"""What MCP lists of a pack: its manifest, its overview, its file list, and every file with its true type.
+
+Of a knowledge repository it lists what okf-mcp-server does: the bodies of the documents and nothing else.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from octavo_artifact.ids import canonical_json, sha256_hex
+from octavo_artifact.ids import KNOWLEDGE, canonical_json, sha256_hex
 from octavo_artifact.schema import Document, Resource
 from octavo_build.pack import Pack
+from octavo_build.sources.repository import NAME as REPOSITORY
 
 JSON = "application/json"
 
 
 def list_resources(pack: Pack) -> list[Resource]:
     """All resources of a pack, sorted by URI; a file's bytes stay in the documents table."""
+    listed = [
+        _body(row, document) if document.uri.startswith(KNOWLEDGE) else _file(row, document)
+        for row, document in enumerate(pack.documents)
+    ]
+    made = [] if pack.source_format == REPOSITORY else _made(pack)
+    return sorted([*made, *listed], key=lambda resource: resource.uri)
+
+
+def _made(pack: Pack) -> list[Resource]:
     manifest = {
         "slug": pack.slug,
         "name": pack.name,
@@ -28,12 +41,11 @@ def list_resources(pack: Pack) -> list[Resource]:
     made = [
         _generated(pack, "manifest", "What the pack says of itself", manifest),
         _generated(pack, "files", "The pack's files with type, tags and size", files),
-        *(_file(row, document) for row, document in enumerate(pack.documents)),
         *(_overview(pack, row, document) for row, document in enumerate(pack.documents) if _is_entry(pack, document)),
     ]
     if boundary := pack.metadata.get("authority_boundary"):
         made.append(_generated(pack, "authority", "What the pack may be relied on for", boundary))
-    return sorted(made, key=lambda resource: resource.uri)
+    return made
 
 
 def _is_entry(pack: Pack, document: Document) -> bool:
@@ -71,6 +83,23 @@ def _file(row: int, document: Document) -> Resource:
         sha256=document.file_sha256,
         document=row,
         content=None,
+    )
+
+
+def _body(row: int, document: Document) -> Resource:
+    body = document.raw[document.body_offset :]
+    content = body.strip()  # as okf-mcp-server gives it, so that hashes agree
+    return Resource(
+        uri=document.uri,
+        name=document.title,
+        title=document.title,
+        description=document.description,
+        mime_type=document.mime_type,
+        size=len(content),
+        sha256=sha256_hex(content),
+        document=row,
+        content=None,
+        start=len(document.raw) - len(body.lstrip()),
     )
 
 

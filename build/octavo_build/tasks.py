@@ -44,7 +44,6 @@ from octavo_build.content_cache import ContentCache
 from octavo_build.encoders import install_encoder, wanted_encoder
 from octavo_build.progress import Progress
 from octavo_build.sources import NO_OPTIONS, Options, adapter_of, slug_of
-from octavo_build.sources.files import list_files
 from octavo_build.stages import Work
 from octavo_build.workers import Workers
 
@@ -99,7 +98,8 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Conte
     work = Work(build.state / "work" / slug)
     parts = work.parts
     documents, passages = parts / DOCUMENTS.file, parts / PASSAGES.file
-    files = list_files(root)
+    adapter = adapter_of(root, build.options)
+    files = adapter.files(root, build.options)
 
     def task(stage: str, action: Action, sources: Sequence[Path], targets: Sequence[Path], **settings: object) -> Task:
         return {
@@ -120,11 +120,11 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Conte
     yield task(
         "source",
         partial(stages.source, root, work, build.options),
-        [root / path for path in files if (root / path).is_file() and os.access(root / path, os.R_OK)],
+        [path for path in files if path.is_file() and os.access(path, os.R_OK)],
         [documents, work.pack, work.extras],
         root=str(root.resolve()),
-        options={"format": adapter_of(root, build.options).name, **build.options},
-        files=[ascii(path) for path in files],  # a name need not be UTF-8
+        options={"format": adapter.name, **build.options},
+        files=[ascii(str(path)) for path in files],  # a name need not be UTF-8
     )
     yield {
         **task(

@@ -8,10 +8,13 @@ import re
 import unicodedata
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 DIGEST = re.compile(r"[0-9a-f]{64}")
+
+KNOWLEDGE = "knowledge://"
+"""Begins the URIs of what knowledge repositories export; those of packs begin with `ep://`."""
 
 # RFC 3986 pchar and "/", without "%": what may stand in the path of a URI as it is.
 _URI_PATH_SAFE = "/-._~!$&'()*+,;=:@"
@@ -42,6 +45,16 @@ def slugify(text: str) -> str:
 def document_uri(slug: str, path: str) -> str:
     """The MCP resource URI of a pack's file; reversible for every path, however odd its characters."""
     return f"ep://{slug}/file/{quote(path, safe=_URI_PATH_SAFE)}"
+
+
+def knowledge_uri(owner: str, type_slug: str, name: str) -> str:
+    """The MCP resource URI of a document that a knowledge repository exports, named by its id."""
+    return f"{KNOWLEDGE}{quote(owner, safe='')}/{quote(type_slug, safe='')}/{quote(name, safe=_URI_PATH_SAFE)}"
+
+
+def normal_uri(uri: str) -> str:
+    """The spelling that this module gives a URI, whatever is percent-encoded in it."""
+    return quote(unquote(uri), safe=_URI_PATH_SAFE)
 
 
 def fragment_id(document_id: str, section: str, span_sha256: str) -> str:

@@ -137,6 +137,7 @@ RESOURCES = Table(
         "sha256": "string",
         "document": "int32?",
         "content": "binary?",
+        "start": "int64",
     },
     key=("uri",),
 )

@@ -152,6 +152,8 @@ class Resource:
     sha256: str
     document: int | None
     content: bytes | None
+    start: int = 0
+    """Byte of the document at which the resource begins; `size` bytes from there are its content."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
+from urllib.parse import unquote
 
 import mcp.types as t
 from mcp.server import Server
@@ -26,6 +27,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from octavo_artifact import __version__
 from octavo_artifact.errors import NotFoundError, RequestError
+from octavo_artifact.ids import KNOWLEDGE, knowledge_uri
 from octavo_artifact.schema import Resource
 from octavo_serve.faces import Library, Pack, UnavailableError, Workers, compact_json, message
 from octavo_serve.introduction import introduce
@@ -215,6 +217,7 @@ class _Face:
                     description=resource.description,
                     mime_type=resource.mime_type,
                     size=resource.size,
+                    _meta=_meta(resource),
                 )
                 for resource in page
             ],
@@ -228,19 +231,13 @@ class _Face:
             raise _bad_cursor()
         return t.ListResourceTemplatesResult(
             resource_templates=[
-                t.ResourceTemplate(
-                    uri_template=f"ep://{pack.slug}/file/{{+path}}",
-                    name=f"{pack.slug}-file",
-                    title=f"{pack.manifest.pack['name']}: file",
-                    description="A file of the pack by its path.",
-                )
+                _knowledge_template(pack, owner) if (owner := _owner(pack)) is not None else _file_template(pack)
                 for pack in self.packs()
             ]
         )
 
     async def read_resource(self, ctx: _Context, params: t.ReadResourceRequestParams) -> t.ReadResourceResult:
-        slug = params.uri.removeprefix("ep://").partition("/")[0]
-        pack = next((pack for pack in self.packs() if pack.slug == slug), None)
+        pack = next((pack for pack in self.packs() if _may_have(pack, params.uri)), None)
         try:
             if pack is None:
                 raise NotFoundError("uri", "not a resource of this server")
@@ -251,7 +248,7 @@ class _Face:
             raise MCPError(code, message(error), {"uri": params.uri}) from error
         except UnavailableError as error:
             raise MCPError(t.INTERNAL_ERROR, message(error)) from error
-        return t.ReadResourceResult(contents=[_contents(params.uri, resource.mime_type, content)])
+        return t.ReadResourceResult(contents=[_contents(params.uri, resource, content)])
 
     async def list_prompts(self, ctx: _Context, params: t.PaginatedRequestParams | None) -> t.ListPromptsResult:
         if params is not None and params.cursor is not None:
@@ -360,13 +357,50 @@ def _without_titles(value: Any) -> Any:
     return value
 
 
-def _contents(uri: str, mime_type: str, content: bytes) -> t.TextResourceContents | t.BlobResourceContents:
+def _may_have(pack: Pack, uri: str) -> bool:
+    """Whether a resource of that URI would be of this pack: of its slug, or of its owner if it is a repository."""
+    if uri.startswith(KNOWLEDGE):
+        return unquote(uri.removeprefix(KNOWLEDGE).partition("/")[0]) == _owner(pack)
+    return uri.removeprefix("ep://").partition("/")[0] == pack.slug
+
+
+def _owner(pack: Pack) -> str | None:
+    """Whom the URIs of a knowledge repository name; None for every other pack."""
+    described = pack.manifest.pack
+    return described["metadata"]["owner"] if described.get("source_format") == "repository" else None
+
+
+def _file_template(pack: Pack) -> t.ResourceTemplate:
+    return t.ResourceTemplate(
+        uri_template=f"ep://{pack.slug}/file/{{+path}}",
+        name=f"{pack.slug}-file",
+        title=f"{pack.manifest.pack['name']}: file",
+        description="A file of the pack by its path.",
+    )
+
+
+def _knowledge_template(pack: Pack, owner: str) -> t.ResourceTemplate:
+    return t.ResourceTemplate(
+        uri_template=f"{knowledge_uri(owner, '', '')[:-1]}{{type}}/{{+id}}",
+        name=f"{pack.slug}-document",
+        title=f"{pack.manifest.pack['name']}: document",
+        description="A document of the repository by its type and id.",
+    )
+
+
+def _meta(resource: Resource) -> dict[str, Any] | None:
+    """What okf-mcp-server tells with a document; clients notice by it that the text has changed."""
+    return {"content_hash": f"sha256:{resource.sha256}"} if resource.uri.startswith(KNOWLEDGE) else None
+
+
+def _contents(uri: str, resource: Resource, content: bytes) -> t.TextResourceContents | t.BlobResourceContents:
+    mime_type, meta = resource.mime_type, _meta(resource)
     if mime_type.startswith(_TEXT_TYPES) or mime_type.endswith(_TEXT_SUFFIXES):
         try:
-            return t.TextResourceContents(uri=uri, mime_type=mime_type, text=content.decode())
+            return t.TextResourceContents(uri=uri, mime_type=mime_type, text=content.decode(), _meta=meta)
         except UnicodeDecodeError:
             pass
-    return t.BlobResourceContents(uri=uri, mime_type=mime_type, blob=base64.b64encode(content).decode())
+    return t.BlobResourceContents(uri=uri, mime_type=mime_type, blob=base64.b64encode(content).decode(), _meta=meta)
 
 
 def _encode_cursor(uri: str) -> str:

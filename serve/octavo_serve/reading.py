@@ -10,7 +10,7 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 from octavo_artifact.errors import NotFoundError, RequestError
-from octavo_artifact.ids import slugify
+from octavo_artifact.ids import normal_uri, slugify
 from octavo_artifact.manifest import Manifest
 from octavo_artifact.schema import Resource
 from octavo_serve.freshness import freshness, pack_freshness
@@ -94,7 +94,7 @@ def find(tables: Tables, name: str, field: str) -> int:
     Raises NotFoundError naming `field`.
     """
     fragment = _FRAGMENT.fullmatch(name)
-    for candidate in (name, unquote(name), fragment["id"] if fragment else name):
+    for candidate in (name, unquote(name), normal_uri(name), fragment["id"] if fragment else name):
         try:
             return tables.find(candidate)
         except NotFoundError:
@@ -165,7 +165,9 @@ def resource(tables: Tables, uri: str) -> tuple[Resource, bytes]:
     found = listed.get(uri)
     if found is None:
         found = listed[tables.document(find(tables, _path_of(uri), "uri"))["uri"]]
-    return found, tables.raw(found.document) if found.document is not None else found.content or b""
+    if found.document is None:
+        return found, found.content or b""
+    return found, tables.raw(found.document)[found.start : found.start + found.size]
 
 
 def _path_of(uri: str) -> str:

@@ -43,7 +43,7 @@ def test_a_document_keeps_its_cut_when_its_row_changes(tmp_path: Path, monkeypat
     assert min(each.passage.document for one in later for each in one.passages) == 0
 
 
-@pytest.mark.parametrize("change", ["title", "strategy", "path", "file_sha256"])
+@pytest.mark.parametrize("change", ["title", "strategy", "path", "file_sha256", "marks", "chunks"])
 def test_whatever_decides_a_cut_makes_a_new_one(tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cut(tmp_path / "c")
     monkeypatch.setattr(cuts, "_cut", refuse)

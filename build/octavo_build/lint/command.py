@@ -6,10 +6,12 @@ import gc
 import os
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from octavo_artifact.errors import ConfigError
+from octavo_build import source_options
 
 if TYPE_CHECKING:
     from octavo_build.lint.checks import Options
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `octavo lint`."""
     parser.add_argument("packs", nargs="*", type=Path, metavar="PACK", help="folder of a pack")
+    source_options.add_format(parser)
+    source_options.add_repository(parser)
     formats = ("text", "json", "sarif", "github", "junit")
     parser.add_argument("--format", choices=formats, default="text", help="how findings are printed (text)")
     fail = parser.add_mutually_exclusive_group()
@@ -57,9 +61,10 @@ def run(arguments: Namespace) -> int:
     only, without = frozenset(arguments.only), frozenset(arguments.without)
     options = Options(today, arguments.provenance, only, without, arguments.aks)
     fail_on = arguments.fail_on or ("warning" if arguments.strict else "error")
+    sources = source_options.options_of(arguments)
     gc.disable()  # what is read is kept to the end: collecting only walks it again and again, 15% of the time
     try:
-        packs = [_lint(path, options, fail_on) for path in arguments.packs if not _is_left_out(path)]
+        packs = [_lint(path, sources, options, fail_on) for path in arguments.packs if not _is_left_out(path)]
     finally:
         gc.enable()
     sys.stdout.write(RENDERERS[arguments.format](packs))
@@ -73,14 +78,16 @@ def _is_left_out(path: Path) -> bool:
     return path.is_file()
 
 
-def _lint(path: Path, options: Options, fail_on: str) -> Linted:
+def _lint(path: Path, sources: Mapping[str, str], options: Options, fail_on: str) -> Linted:
     from octavo_build.lint.checks import lint
     from octavo_build.lint.render.linted import Linted
     from octavo_build.lint.subject import read_subject
+    from octavo_build.sources import adapter_of
 
     if not path.is_dir():
         raise ConfigError(f"{path}: not a folder; expected a pack (a folder of Markdown)")
-    subject = read_subject(path)
+    subject = read_subject(path, sources)
+    path = adapter_of(path, sources).home(path)
     found = tuple(lint(subject, options))
     return Linted(subject.pack.slug, _shown_folder(path), len(subject.pack.documents), found, fail_on)
 

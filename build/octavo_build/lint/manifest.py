@@ -25,7 +25,7 @@ _WHOLE = frozenset({"atomic", "always"})
 
 def check_presence(subject: Subject) -> Iterator[Finding]:
     """A folder of which half the files name their pack and type, but that has no manifest."""
-    if subject.pack.source_format != "expertpack":
+    if subject.pack.source_format == "docs":
         claims = sum("pack" in page.metadata and "type" in page.metadata for page in subject.pages)
         if claims and claims * 2 >= len(subject.pages):
             yield Finding(

@@ -16,7 +16,7 @@ from octavo_build.graph import Resolver
 from octavo_build.lint.references import Reference, find_references
 from octavo_build.markdown import Block, Body, parse_body
 from octavo_build.pack import Pack
-from octavo_build.sources import read
+from octavo_build.sources import NO_OPTIONS, Options, read
 from octavo_build.sources.expertpack import MANIFEST, child_prefix
 from octavo_build.sources.files import list_files, read_files
 
@@ -115,9 +115,9 @@ class Subject:
         return tuple(page for member in self.members for page in member.content)
 
 
-def read_subject(root: Path) -> Subject:
+def read_subject(root: Path, options: Options = NO_OPTIONS) -> Subject:
     """Read the pack in `root` for checking."""
-    pack = read(root)
+    pack = read(root, options)
     if pack.source_format == "okf":
         paths = frozenset(unicodedata.normalize("NFC", path) for path in list_files(root))
         return replace(subject_of(pack), paths=paths)

@@ -7,18 +7,20 @@ from pathlib import Path
 from octavo_artifact.errors import ConfigError
 from octavo_build.frontmatter import read_yaml
 from octavo_build.pack import Pack
-from octavo_build.sources import docs, expertpack, okf
+from octavo_build.sources import docs, expertpack, okf, repository
 from octavo_build.sources.adapter import Adapter, Options
 from octavo_build.sources.identity import PACK_FILE
 
-ADAPTERS: dict[str, Adapter] = {adapter.name: adapter for adapter in (expertpack.ADAPTER, okf.ADAPTER, docs.ADAPTER)}
+ADAPTERS: dict[str, Adapter] = {
+    adapter.name: adapter for adapter in (expertpack.ADAPTER, okf.ADAPTER, repository.ADAPTER, docs.ADAPTER)
+}
 """By name, in the order in which they are asked whether they recognise a folder; the last one always does."""
 
 NO_OPTIONS: Options = {}
 
 
 def adapter_of(root: Path, options: Options = NO_OPTIONS) -> Adapter:
-    """The adapter for a folder: what `--format` says, else `format` in its `pack.yaml`, else who recognises it.
+    """The adapter for a folder: what `--source-format` says, else `format` in its `pack.yaml`, else who recognises it.
 
     Raises ConfigError when there is no such folder, or no such format.
     """

@@ -269,6 +269,7 @@ def _place(document: Document, front: Frontmatter, member: _Member, tier: str) -
     strategy = _text(front.metadata.get("retrieval_strategy")) or _text(
         cast(dict[str, Any], legacy).get("strategy") if isinstance(legacy, dict) else None
     )
+    raw_notes = document.type == "source" and strategy is None
     if scope == "navigation" or PurePosixPath(document.path).name in NAVIGATION_FILES:
         strategy = "navigation"
     return replace(
@@ -277,7 +278,7 @@ def _place(document: Document, front: Frontmatter, member: _Member, tier: str) -
         tier=tier,
         strategy=strategy or "standard",
         scope=scope,
-        searchable=document.searchable and strategy != "navigation" and tier != "on_demand",
+        searchable=document.searchable and strategy != "navigation" and tier != "on_demand" and not raw_notes,
     )
 
 

@@ -29,9 +29,10 @@ class SourceFile:
 
 
 def read_files(
-    root: Path, *, suffixes: tuple[str, ...] = MARKDOWN, skip: frozenset[str] = frozenset()
+    root: Path, *, suffixes: tuple[str, ...] = MARKDOWN, skip: frozenset[str] = frozenset(), under: str = ""
 ) -> tuple[list[SourceFile], list[Finding]]:
-    """Read every file under `root` with one of `suffixes`, sorted by path.
+    """Read every file under `root` with one of `suffixes`, sorted by path; with `under` (a path and a final `/`), only
+    those there.
 
     Hidden directories and SKIPPED_DIRECTORIES are passed by, and the top-level ones named in `skip`. What cannot be
     read, or may not be, is a finding.
@@ -39,7 +40,7 @@ def read_files(
     files: dict[str, SourceFile] = {}
     findings: list[Finding] = []
     inside = root.resolve()
-    for relative in sorted(_walk(root, "", skip, findings)):
+    for relative in sorted(_walk(root, under, skip, findings)):
         if not relative.casefold().endswith(suffixes):
             continue
         # the file's own bytes: the locale decides how Python spells them
@@ -62,9 +63,9 @@ def read_files(
     return [files[path] for path in sorted(files)], findings
 
 
-def list_files(root: Path) -> list[str]:
+def list_files(root: Path, under: str = "") -> list[str]:
     """Every path under `root` that a build may depend on, sorted; for the build's own bookkeeping."""
-    return sorted(_walk(root, "", frozenset(), []))
+    return sorted(_walk(root, under, frozenset(), []))
 
 
 def _walk(root: Path, prefix: str, skip: frozenset[str], findings: list[Finding]) -> Iterator[str]:
