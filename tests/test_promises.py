@@ -48,7 +48,9 @@ TRAPS = {
         "build/lint/test_checks.py::test_a_check_finds_what_is_wrong_and_nothing_in_its_twin"
     ],
     "T9 raw notes at the root": ["test_promises.py::test_raw_notes_are_found_only_when_their_author_says_so"],
-    "T10 comments of code look like headings": ["build/bodies/test_markdown.py::test_only_top_level_headings_are_headings"],
+    "T10 comments of code look like headings": [
+        "build/bodies/test_markdown.py::test_only_top_level_headings_are_headings"
+    ],
     "T11 metadata that is missing": [
         "build/test_sources.py::test_bad_input_is_coded_and_still_a_document",
         "build/test_sources.py::test_titles_come_from_frontmatter_then_the_first_heading_then_the_name",

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from octavo_build.lint.codes import LINT_CODES
+from octavo_build.lint.codes import LINT_CODES, SOURCES
 
 SEVERITIES: tuple[str, ...] = ("error", "warning", "note")
 
@@ -84,6 +84,16 @@ CODES: dict[str, tuple[str, str]] = {
     "sidecar-unused": ("note", "remove the sidecar, or declare the document standard; an atomic one is never cut"),
     "sequence-broken": ("warning", "number the parts 1 of N to N of N, each once; readers are led from part to part"),
     "graph-stale": ("warning", "export _graph.yaml anew or remove it; the graph is made from the documents"),
+    "okf-frontmatter-missing": (
+        "error",
+        "begin the file with frontmatter that has a type, or name it in .okfignore; it can be read, not searched",
+    ),
+    "okf-type-missing": ("error", "give the file a type, one word or phrase; it can be read, not searched"),
+    "okf-side-file": (
+        "warning",
+        "name the file in .okfignore, or give it frontmatter with a type; it can be read, not searched",
+    ),
+    "okf-ignore-limit": ("warning", "use fewer patterns; those beyond the limit have no effect"),
     "ontology-invalid": ("warning", "mend the entry of ontology.yaml; it is left out"),
 }
 """What a build finds; what only lint finds is `LINT_CODES`."""
@@ -117,9 +127,15 @@ class Finding:
         """What the pack's author can do, and what the build did meanwhile."""
         return _KNOWN[self.code][1]
 
+    @property
+    def source(self) -> str | None:
+        """`spec` or `convention` for a finding of an OKF bundle: who asks for it."""
+        return SOURCES.get(self.code)
+
     def as_json(self) -> dict[str, Any]:
         """The finding as `report.json` has it."""
-        return {**asdict(self), "severity": self.severity, "advice": self.advice}
+        source = {"source": self.source} if self.source else {}
+        return {**asdict(self), "severity": self.severity, "advice": self.advice, **source}
 
 
 def count_by_severity(findings: Iterable[Finding]) -> dict[str, int]:

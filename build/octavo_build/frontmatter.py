@@ -115,11 +115,11 @@ def read_yaml(path: str, raw: bytes) -> Frontmatter:
     return _read_block(path, raw, start, len(raw), len(raw))
 
 
-def parse_yaml(text: str) -> tuple[Any, dict[str, int], list[tuple[int, str]], frozenset[str]]:
+def parse_yaml(text: str) -> tuple[Any, dict[str, int], list[tuple[int, int, str]], frozenset[str]]:
     """Parse one YAML document with scalars as written.
 
-    Returns the value, the line (from 0) of each top-level key, repeated keys as (line, key), and the top-level keys
-    that are true.
+    Returns the value, the line (from 0) of each top-level key, repeated keys as (line, first line, key), and the
+    top-level keys that are true.
     Raises MetadataError for what is not YAML or exceeds MAX_NODES or MAX_DEPTH.
     """
     try:
@@ -148,7 +148,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.count = 0
-        self.repeated: list[tuple[int, str]] = []
+        self.repeated: list[tuple[int, int, str]] = []
 
     def value(self, node: yaml.Node, depth: int) -> Any:
         self.count += 1
@@ -164,14 +164,15 @@ class _Reader:
         return dict(self._items(node, depth))
 
     def _items(self, node: yaml.Node, depth: int) -> Iterator[tuple[str, Any]]:
-        seen: set[str] = set()
+        seen: dict[str, int] = {}
         for key, item in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise MetadataError(key.start_mark.line if key.start_mark else 0, "a key that is a list or a mapping")
             name = str(key.value)
+            line = key.start_mark.line if key.start_mark else 0
             if name in seen:
-                self.repeated.append((key.start_mark.line if key.start_mark else 0, name))
-            seen.add(name)
+                self.repeated.append((line, seen[name], name))
+            seen.setdefault(name, line)
             yield name, self.value(item, depth + 1)
 
 
@@ -202,7 +203,8 @@ def _read_block(path: str, raw: bytes, start: int, end: int, after: int) -> Fron
     if not isinstance(value, dict):
         return _not_metadata(path, first_line, opening)
     findings = tuple(
-        Finding(path, first_line + line, "yaml-duplicate-key", f"{key!r} stands twice") for line, key in repeated
+        Finding(path, first_line + line, "yaml-duplicate-key", f"{key!r} stands in line {first_line + first} too")
+        for line, first, key in repeated
     )
     return Frontmatter(value, after, findings, {key: first_line + line for key, line in lines.items()}, flags=flags)
 

@@ -17,6 +17,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from octavo_artifact.schema import Document, Edge, Node
+from octavo_build import okf
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import read_frontmatter
 from octavo_build.graph_files import GRAPH, ONTOLOGY, read_graph, read_ontology, texts
@@ -51,7 +52,9 @@ class Graph:
 class Resolver:
     """Finds the document that a reference means."""
 
-    def __init__(self, documents: Sequence[Document]) -> None:
+    def __init__(self, documents: Sequence[Document], source_format: str = "") -> None:
+        # its specification says what a link means, to the letter
+        self._is_strict = source_format == "okf"
         self._ids = {document.id: document for document in documents}
         self._paths = {document.path: document for document in documents}
         self._stems: defaultdict[str, list[Document]] = defaultdict(list)
@@ -66,7 +69,7 @@ class Resolver:
     def resolve(self, reference: str, source: Document) -> list[Document]:
         """The documents meant: one when it resolves, none when nothing has that name, several when it is ambiguous."""
         reference = unicodedata.normalize("NFC", reference)
-        near = _inside(PurePosixPath(source.path).parent / reference)
+        near = inside(PurePosixPath(source.path).parent / reference)
         found = self.exact(reference) or (self._at("/".join(near)) if near else None)
         return [found] if found else self._stems.get(_stem(reference), [])
 
@@ -89,17 +92,23 @@ class Resolver:
     def link(self, path: str, source: Document) -> list[Document]:
         """As `resolve`, for a link's destination: relative to the file, or to the pack when it begins with `/`.
 
-        It may name the page that a site makes of the document, its folder, or the path in other letters' case where
-        only one document has it: sites serve all of them.
+        It may name the document's folder. But in OKF it may also name the page that a site makes of the document, or
+        the path in other letters' case where only one document has it: sites serve them.
         """
         path = unicodedata.normalize("NFC", path)
-        parts = _inside(PurePosixPath(source.path).parent / path)
+        parts = inside(PurePosixPath(source.path).parent / path)
         if parts is None:
             return []
         wanted = "/".join(parts)
-        paths = [wanted, *("/".join([*parts, index]) for index in _INDEXES), *_page_of(wanted)]
+        paths = [
+            wanted,
+            *("/".join([*parts, index]) for index in _INDEXES),
+            *(_page_of(wanted) if self._is_site else ()),
+        ]
         found = next(filter(None, map(self._at, paths)), None)
         if found is None:
+            if not self._is_site:
+                return []
             folded = (self._folded.get((path + suffix).casefold(), []) for path in paths for suffix in _SUFFIXES)
             return next((documents for documents in folded if len(documents) == 1), [])
         return [found]
@@ -108,17 +117,20 @@ class Resolver:
         return next((self._paths[p] for p in (path + suffix for suffix in _SUFFIXES) if p in self._paths), None)
 
 
-def build_graph(documents: Sequence[Document], extras: Mapping[str, bytes] | None = None) -> Graph:
+def build_graph(
+    documents: Sequence[Document], extras: Mapping[str, bytes] | None = None, source_format: str = ""
+) -> Graph:
     """Nodes and edges of a pack, sorted; references that lead nowhere, or to several files, are findings.
 
-    `extras` may hold a `_graph.yaml`, whose edges stand for most when it is true, and files
-    `ontology.yaml`, which add to the graph.
+    `extras` may hold a `_graph.yaml`, whose edges stand for most when it is true, and files `ontology.yaml`, which add
+    to the graph. In the format `okf` any type is content, and fields of the frontmatter that name a file are edges of
+    their own kind.
     """
     extras = extras or {}
-    resolver = Resolver(documents)
+    resolver = Resolver(documents, source_format)
     findings: list[Finding] = []
     nodes = {document.id: _node(document) for document in documents}
-    edges = {edge for document in documents for edge in _edges(document, resolver, findings)}
+    edges = {edge for document in documents for edge in _edges(document, resolver, findings, source_format)}
     edges |= set(sequence_edges(documents, findings))
     if GRAPH in extras:
         given, found = read_graph(extras[GRAPH], documents)
@@ -141,7 +153,7 @@ def build_graph(documents: Sequence[Document], extras: Mapping[str, bytes] | Non
     )
 
 
-def _edges(document: Document, resolver: Resolver, findings: list[Finding]) -> Iterator[Edge]:
+def _edges(document: Document, resolver: Resolver, findings: list[Finding], source_format: str) -> Iterator[Edge]:
     """The edges that begin at a document. Its references are checked even where it stands outside the graph."""
     references, unread = references_of(document)
     findings += unread
@@ -156,8 +168,14 @@ def _edges(document: Document, resolver: Resolver, findings: list[Finding]) -> I
                 where = f" ({', '.join(target.path for target in targets[:3])})" if targets else ""
                 at = line or _metadata_line(document, kind)
                 findings.append(Finding(document.path, at, code, f"{kind}: {name!r}{where}"))
-        elif targets[0] is not document and (kind == "requires" or not (_outside(document) or _outside(targets[0]))):
+        elif targets[0] is not document and (kind == "requires" or _joins(document, targets[0], source_format)):
             yield Edge(document.id, targets[0].id, kind)
+    if source_format == "okf" and document.strategy != "navigation":
+        for _, kind, path in okf.paths(json.loads(document.frontmatter)):
+            # some write paths from the root without the slash that says so
+            targets = resolver.link(path, document) or resolver.link(f"/{path}", document)
+            if targets and targets[0] is not document:
+                yield Edge(document.id, targets[0].id, kind)
 
 
 def _code(kind: str, name: str, targets: Sequence[Document]) -> str | None:
@@ -173,6 +191,13 @@ def _code(kind: str, name: str, targets: Sequence[Document]) -> str | None:
 
 def _metadata_line(document: Document, key: str) -> int:
     return read_frontmatter(document.path, document.raw, second_block=True).lines.get(key, 1)
+
+
+def _joins(source: Document, target: Document, source_format: str) -> bool:
+    """Whether a link makes an edge: an OKF listing names everything, but who links to one means it."""
+    if source_format == "okf":
+        return source.strategy != "navigation"
+    return not (_outside(source) or _outside(target))
 
 
 def _outside(document: Document) -> bool:
@@ -220,7 +245,7 @@ def _stem(path: str) -> str:
     return next((name.removesuffix(suffix) for suffix in _SUFFIXES[1:] if name.endswith(suffix)), name)
 
 
-def _inside(path: PurePosixPath) -> list[str] | None:
+def inside(path: PurePosixPath) -> list[str] | None:
     """The parts of a path without `.` and `..`, or None when it leads out of the pack."""
     parts: list[str] = []
     for part in path.parts:

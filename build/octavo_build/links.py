@@ -6,20 +6,19 @@ Inline syntax is markdown-it-py's, with one rule more for wikilinks. What a refe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
 from markdown_it.parser_inline import RuleFuncInlineType
 from markdown_it.rules_inline import StateInline, html_inline, link
-from markdown_it.token import Token
-from markdown_it.utils import EnvType
 
 from octavo_artifact.schema import Document
-from octavo_build.bodies import format_of
-from octavo_build.bodies.body import MAX_LINES, decode
+from octavo_build.bodies import body_of, format_of
+from octavo_build.bodies.body import Body, decode
 from octavo_build.bodies.markdown import block_parser
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import read_frontmatter
@@ -27,8 +26,12 @@ from octavo_build.frontmatter import read_frontmatter
 MAX_BRACKETS = 2000
 """Opening brackets of a paragraph whose links are read: markdown-it may need time that grows with their square."""
 
+FOOTNOTES = ("footnote", "footnote_text")
+"""Kinds of what refers to a footnote's label, and of what says the footnote's text."""
+
 _AT = "at"
 _WIKILINK = re.compile(r"\[\[([^\[\]|\n]*)(?:\|[^\[\]\n]*)?\]\]")
+_FOOTNOTE = re.compile(r"\[\^([^\[\]\s]{1,200})\](?!\()(:?)")
 _CONTEXT = re.compile(r"<!--\s*context\s*:(.*?)(?:-->|\Z)", re.DOTALL)
 _ELSEWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 _LINE_END = re.compile(r"\r\n?|\n")
@@ -41,29 +44,36 @@ class Reference:
     line: int
     """Of the raw file, counted from 1."""
     kind: str
-    """`wikilink`, `link` or `context`."""
+    """`wikilink`, `link`, `context`, or one of `FOOTNOTES`."""
     target: str
-    """As written, without alias, query and anchor; percent-decoded in a link."""
+    """As written, without alias, query and anchor; percent-decoded in a link. Empty for a place of the same page."""
+    anchor: str = ""
+    """Of a link: what follows its `#`, percent-decoded."""
 
 
 def references_of(document: Document) -> tuple[list[Reference], list[Finding]]:
-    """The references of a document by line, and the findings about what was not read."""
-    raw, offset = document.raw, document.body_offset
+    """The references of a document to others by line, and the findings about what was not read."""
+    raw = document.raw
     if not format_of(document).markdown or (b"[" not in raw and b"<!--" not in raw):
         return [], []
-    references = list(_between_blocks(document))
-    findings: list[Finding] = []
-    environment: EnvType = {}
-    for text, line in _texts(decode(raw[offset:]), environment):
-        at = line + _lines(raw[:offset])
-        if text.type == "html_block":
-            references += _hints(text.content, at)
+    found, unread = read_references(body_of(document))
+    references = [*_between_blocks(document), *(each for each in found if each.kind not in FOOTNOTES)]
+    message = f"a paragraph with more than {MAX_BRACKETS} opening brackets"
+    return sorted(references), [Finding(document.path, line, "links-ignored", message) for line in unread]
+
+
+def read_references(body: Body) -> tuple[list[Reference], list[int]]:
+    """The references of a body in order, those to places of its own included, and the lines of texts not read."""
+    references: list[Reference] = []
+    unread: list[int] = []
+    for text in body.texts:
+        if text.is_html:
+            references += _hints(text.content, text.line)
         elif text.content.count("[") > MAX_BRACKETS:
-            message = f"a paragraph with more than {MAX_BRACKETS} opening brackets"
-            findings.append(Finding(document.path, at, "links-ignored", message))
+            unread.append(text.line)
         else:
-            references += _inline(text.content, at, environment)
-    return sorted(references), findings
+            references += _inline(text.content, text.line, body.definitions)
+    return references, unread
 
 
 def _between_blocks(document: Document) -> Iterator[Reference]:
@@ -74,35 +84,9 @@ def _between_blocks(document: Document) -> Iterator[Reference]:
         yield from _hints(between, 1 + _lines(document.raw[:start]))
 
 
-def _texts(body: str, environment: EnvType) -> Iterator[tuple[Token, int]]:
-    """Tokens that hold text, each with the line it begins at, counted from 1 in the body.
-
-    A wikilink whose `|` cut a table's cell in two is made whole.
-    """
-    if len(_LINE_END.findall(body)) >= MAX_LINES:
-        return
-    line = 1
-    cut: Token | None = None
-    for token in _parser().parse(body, environment):
-        line = token.map[0] + 1 if token.map else line
-        if token.type == "tr_close" and cut:
-            yield cut, line
-            cut = None
-        if token.type not in ("inline", "html_block"):
-            continue
-        if cut:
-            token.content = f"{cut.content}|{token.content}"
-        _, opened, rest = token.content.rpartition("[[")
-        cut = token if opened and "]]" not in rest and token.level > 2 else None
-        if cut is None:
-            yield token, line
-
-
-def _inline(content: str, line: int, environment: EnvType) -> Iterator[Reference]:
-    if "[" not in content and "<!--" not in content:
-        return
+def _inline(content: str, line: int, definitions: Mapping[str, Any]) -> Iterator[Reference]:
     parser = _parser()
-    state = StateInline(content, parser, environment, [])
+    state = StateInline(content, parser, {**definitions}, [])
     parser.inline.tokenize(state)
     for token in state.tokens:
         at = line + content.count("\n", 0, token.meta.get(_AT, 0))
@@ -110,13 +94,11 @@ def _inline(content: str, line: int, environment: EnvType) -> Iterator[Reference
             yield from _hints(token.content, at)
         elif token.type == "wikilink":
             yield Reference(at, "wikilink", token.content)
-        elif token.type == "link_open" and (target := _file(str(token.attrGet("href") or ""))):
-            yield Reference(at, "link", target)
-
-
-def _file(href: str) -> str:
-    """The path that a link's destination names; empty when it leads out of the pack, or to an anchor of the page."""
-    return "" if _ELSEWHERE.match(href) else unquote(href.partition("#")[0].partition("?")[0])
+        elif token.type in FOOTNOTES:
+            yield Reference(at, token.type, token.content)
+        elif token.type == "link_open" and not _ELSEWHERE.match(href := str(token.attrGet("href") or "")):
+            path, _, anchor = href.partition("#")
+            yield Reference(at, "link", unquote(path.partition("?")[0]), unquote(anchor))
 
 
 def _hints(text: str, line: int) -> Iterator[Reference]:
@@ -135,10 +117,16 @@ def _hints(text: str, line: int) -> Iterator[Reference]:
 @cache
 def _parser() -> MarkdownIt:
     parser = block_parser()
+    parser.normalizeLink = _as_written  # what it would encode is decoded here again
     parser.inline.ruler.at("link", _located(link))
     parser.inline.ruler.at("html_inline", _located(html_inline))
     parser.inline.ruler.before("link", "wikilink", _located(_wikilink))
+    parser.inline.ruler.before("link", "footnote", _located(_footnote))
     return parser
+
+
+def _as_written(url: str) -> str:
+    return url
 
 
 def _wikilink(state: StateInline, silent: bool) -> bool:
@@ -149,6 +137,18 @@ def _wikilink(state: StateInline, silent: bool) -> bool:
         # a backslash before the bar keeps it from ending a table's cell
         state.push("wikilink", "", 0).content = found[1].rstrip("\\").partition("#")[0].strip()
     state.pos = found.end()
+    return True
+
+
+def _footnote(state: StateInline, silent: bool) -> bool:
+    found = _FOOTNOTE.match(state.src, state.pos, state.posMax)
+    if found is None:
+        return False
+    if not silent:
+        before = state.src[max(0, state.pos - 4) : state.pos].rstrip(" ")
+        opens = found[2] and before[-1:] in ("", "\n")
+        state.push(FOOTNOTES[1] if opens else FOOTNOTES[0], "", 0).content = found[1]
+    state.pos = found.end(1) + 1
     return True
 
 

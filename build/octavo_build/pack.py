@@ -9,6 +9,7 @@ from typing import Any
 from octavo_artifact.parameters import DEFAULTS
 from octavo_artifact.schema import AUDIENCES, Document
 from octavo_build.findings import Finding
+from octavo_build.frontmatter import Frontmatter
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Pack:
     entry_point: str | None
     """Path of the document to read first."""
     source_format: str
-    """Name of the adapter: `expertpack`, `repository` or `docs`."""
+    """Name of the adapter: `expertpack`, `okf`, `repository` or `docs`."""
     metadata: dict[str, Any]
     """The pack's manifest as written, scalars as strings; empty when it has none."""
     documents: tuple[Document, ...]
@@ -37,3 +38,5 @@ class Pack:
     """Path of a sidecar to that of its document."""
     extras: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     """Path to bytes of files that say something of the documents: `_graph.yaml`, `ontology.yaml`."""
+    fronts: Mapping[str, Frontmatter] = field(default_factory=dict[str, Frontmatter])
+    """Frontmatter by path, where the adapter hands it on to spare lint a second reading."""

@@ -65,7 +65,7 @@ LIBRARIES = (
     "tokenizers",
 )  # fmt: skip
 
-_BULK = frozenset({"documents", "findings", "extras", "sidecars"})
+_BULK = frozenset({"documents", "findings", "extras", "fronts", "sidecars"})
 """Fields of a pack that are kept apart from what it says of itself."""
 
 
@@ -221,7 +221,7 @@ def graph(work: Work) -> None:
     """Write nodes and edges."""
     extras: dict[str, str] = json.loads(work.extras.read_bytes())
     documents = read_table(work.parts / DOCUMENTS.file, Document)
-    built = build_graph(documents, {path: text.encode() for path, text in extras.items()})
+    built = build_graph(documents, {path: text.encode() for path, text in extras.items()}, _source_format(work))
     write_table(work.parts / NODES.file, Node, built.nodes)
     write_table(work.parts / EDGES.file, Edge, built.edges)
     _write_json(work.graph_findings, [asdict(finding) for finding in built.findings])
@@ -347,6 +347,10 @@ def _earlier_vectors(pack: Path, encoder: str) -> dict[bytes, NDArray[np.float32
     except ArtifactError:
         return {}  # nothing to reuse is no error: the windows are encoded again
     return dict(zip(hashes, encoded, strict=True))
+
+
+def _source_format(work: Work) -> str:
+    return json.loads(work.pack.read_bytes())["source_format"]
 
 
 def _pack_fields(pack: Pack) -> dict[str, Any]:

@@ -120,7 +120,8 @@ class Edge:
     source: str
     target: str
     kind: str
-    """`requires`, `related`, `wikilink`, `link`, `context`, `entity_mention`, or what the pack's ontology names."""
+    """`requires`, `related`, `wikilink`, `link`, `context`, `entity_mention`, a field of an OKF concept (`source`,
+    `resource`, `computation`, `executor`, `attester`), or what the pack's ontology names."""
 
 
 @dataclass(frozen=True, slots=True)

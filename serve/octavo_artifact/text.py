@@ -30,13 +30,17 @@ _UNSPACED = re.compile(
     "\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
 
+# Soft hyphen and zero-width characters: a word is the same word with and without them.
+_INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))
+
 
 def prepare(text: str) -> str:
-    """Text ready for the analyser: NFKC, and runs of unspaced scripts as overlapping bigrams.
+    """Text ready for the analyser: NFKC without invisible characters, and runs of unspaced scripts as overlapping
+    bigrams.
 
     Bigrams need no dictionary and no language guess, and find any inner word of two characters or more.
     """
-    return _UNSPACED.sub(_bigrams, unicodedata.normalize("NFKC", text))
+    return _UNSPACED.sub(_bigrams, unicodedata.normalize("NFKC", text).translate(_INVISIBLE))
 
 
 def _bigrams(match: re.Match[str]) -> str:

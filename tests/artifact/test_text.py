@@ -13,6 +13,7 @@ from octavo_artifact.text import estimate_tokens, heading_line, lexical_text, pr
         pytest.param("の", " の ", id="one character"),
         pytest.param("v2の設定", "v2 の設 設定 ", id="mixed"),
         pytest.param("ﬁle Ａ１", "file A1", id="compatibility forms"),
+        pytest.param("\ufeffin\u200bvis\u00adible 電\u2060池", "invisible  電池 ", id="invisible characters"),
         pytest.param("สวัสดี"[:4], " สว วั ัส ", id="thai"),
     ],
 )

@@ -83,8 +83,10 @@ def test_an_empty_block_is_no_metadata() -> None:
     assert body(b"---\n---\nBody\n") == b"Body\n"
 
 
-def test_a_repeated_key_is_told_with_its_line() -> None:
+def test_a_repeated_key_is_told_with_both_lines() -> None:
     assert codes(b"---\na: 1\na: 2\n---\n") == [("yaml-duplicate-key", 3)]
+    assert read_frontmatter("x.md", b"---\nb:\na: 1\na: 2\n---\n").findings[0].message == "'a' stands in line 3 too"
+    assert codes(b"---\na: {b: 1, b: 2}\n---\n") == [("yaml-duplicate-key", 2)]
 
 
 @pytest.mark.parametrize("between", [b"", b"\n", b"<!-- context: topic=x -->\n", b"<!-- a\nb -->\n\n"])

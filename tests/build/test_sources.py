@@ -343,6 +343,21 @@ def test_a_childs_access_file_is_about_the_childs_files(tmp_path: Path) -> None:
     assert list(by_path(released_of(pack))) == ["overview.md", "part/b.md"]
 
 
+@pytest.mark.parametrize(
+    ("body", "title"),
+    [
+        ("# A *b* `c`\n\n# D\n", "A b c"), ("A\nb\n===\n", "A b"), ("   # A #\n", "A"), ("#\tA", "A"),
+        ("\ufeff# A\n", "A"),
+        ("```\n# no\n```\n\n# A\n", "A"), ("<!--\n# no\n-->\n\n# A\n", "A"), ("- x\n\n  # no\n\n# A\n", "A"),
+        ("> # no\n\n# A\n", "A"), ("    # no\n\n# A\n", "A"), ("\\# no\n", "notes"), ("## no\n#no\n", "notes"),
+        ("# [A][r] b\n\n[r]: x\n", "A b"), ("# [A] b\n", "[A] b"), ("x\r# A\r", "A"), ("a = b\n\n==\n", "notes"),
+    ],
+)  # fmt: skip
+def test_the_first_heading_is_the_title_of_a_file_without_one(body: str, title: str, tmp_path: Path) -> None:
+    pack = read(write(tmp_path, {"notes.md": body.encode()}))
+    assert pack.documents[0].title == title
+
+
 def composite(root: Path, manifest: bytes, files: dict[str, bytes] | None = None) -> dict[str, str]:
     """Tier by path of a composite of `voice/` and `facts/`."""
     child = b"name: C\ntype: person\n"

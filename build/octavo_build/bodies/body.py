@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 MAX_LINES = 400_000
 """Of a body whose blocks are told apart; a longer one is a single paragraph. markdown-it needs 2 kB a list item."""
@@ -73,6 +74,17 @@ class Hidden:
 
 
 @dataclass(frozen=True, slots=True)
+class Text:
+    """Text of a block in which a link or a comment may stand."""
+
+    content: str
+    """Without the marks of the lists and quotes around it. A wikilink whose `|` cut a table's cell in two is whole."""
+    line: int
+    """Of the raw file, counted from 1, at which it begins."""
+    is_html: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Body:
     """A document's body: its blocks, its lines, and views of its text. All places are byte offsets of `raw`."""
 
@@ -90,6 +102,10 @@ class Body:
     disjoint and in order, as `hidden` is."""
     hidden: Sequence[Hidden]
     """What is neither embedded nor indexed: the same and comments."""
+    texts: Sequence[Text] = ()
+    """Of Markdown, in order; what has neither `[` nor a comment is left out."""
+    definitions: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What link reference definitions say, as markdown-it keeps it."""
 
     def line_at(self, position: int) -> int:
         """Line of the raw file, counted from 1, of the byte at `position`."""

@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 
 from markdown_it import MarkdownIt
@@ -24,6 +25,7 @@ from octavo_build.bodies.body import (
     Body,
     Facts,
     Hidden,
+    Text,
     data_uris,
     decode,
     disjoint,
@@ -54,6 +56,9 @@ _KINDS = {
 }
 _CONTAINERS = frozenset({"bullet_list", "ordered_list", "list_item", "blockquote"})
 
+_HEADING = re.compile(rb"(?:\A|(?<=[\r\n])) {0,3}(?:#(?:[ \t][^\r\n]*)?|=+[ \t]*)(?:\r\n?|\n|\Z)")
+"""A line that is a heading of level 1, or makes one of the line above, unless it stands in some other block."""
+
 _INLINE_SYNTAX = re.compile(r"[\\`*_\[\]!<&\n]")
 _COMMENT = re.compile(rb"<!--(?:>|->|(?s:.*?)-->)")
 _COMMENT_OR_REST = re.compile(rb"<!--(?:>|->|(?s:.*?)(?:-->|\Z))")
@@ -67,17 +72,34 @@ def parse_body(raw: bytes, offset: int, without: tuple[str, ...] = ()) -> Body:
     `without` names the kinds of blocks, as markdown-it's rules are called, that are no blocks here.
     """
     line_starts = lines_of(raw, offset)
-    whole = (Block("paragraph", offset, len(raw)),)
-    blocks = _blocks(raw, line_starts, without) if len(line_starts) <= MAX_LINES else whole
+    parser = _parser(without)
+    definitions: EnvType = {}
+    if len(line_starts) > MAX_LINES:
+        tokens, blocks = [], (Block("paragraph", offset, len(raw)),)
+    else:
+        tokens = parser.parse(decode(raw[offset:]), definitions)
+        blocks = _blocks(tokens, [*line_starts, len(raw)], parser, definitions)
     unshown = tuple(data_uris(raw, offset))
     hidden = disjoint((*_comments(raw, blocks), *unshown)) if b"<!--" in raw else unshown
-    return make_body(raw, line_starts, blocks, unshown, hidden)
+    body = make_body(raw, line_starts, blocks, unshown, hidden)
+    texts = tuple(_texts(tokens, body.first_line)) if b"[" in raw or b"<!--" in raw else ()
+    return replace(body, texts=texts, definitions=definitions)
 
 
 def facts(raw: bytes, offset: int) -> Facts:
-    """The title is the first heading of level 1."""
-    blocks = parse_body(raw, offset).blocks
-    return Facts(title=first_heading(blocks))
+    """The title is the first heading of level 1.
+
+    Only what stands before is parsed, unless that does not decide it: what looks like a heading may stand in code, and
+    what a bracket in it means may be defined below.
+    """
+    body = raw[offset:]
+    found = _HEADING.search(body)
+    title = ""
+    for part in (body[: found.end()], body) if found else ():
+        title = first_heading(parse_body(part, 0).blocks)
+        if title and "[" not in title:
+            break
+    return Facts(title=title)
 
 
 def first_heading(blocks: Iterable[Block]) -> str:
@@ -85,11 +107,29 @@ def first_heading(blocks: Iterable[Block]) -> str:
     return next((block.text for block in blocks if block.level == 1), "")
 
 
-def _blocks(raw: bytes, line_starts: Sequence[int], without: tuple[str, ...]) -> tuple[Block, ...]:
-    parser = _parser(without)
-    environment: EnvType = {}
-    tokens = parser.parse(decode(raw[line_starts[0] :]), environment)
-    bounds = [*line_starts, len(raw)]
+def _texts(tokens: Iterable[Token], line: int) -> Iterator[Text]:
+    first = line
+    cut: Token | None = None
+    for token in tokens:
+        line = first + token.map[0] if token.map else line
+        if token.type == "tr_close" and cut:
+            yield Text(cut.content, line, False)
+            cut = None
+        if token.type not in ("inline", "html_block"):
+            continue
+        content = f"{cut.content}|{token.content}" if cut else token.content
+        _, opened, rest = content.rpartition("[[")
+        if opened and "]]" not in rest and token.level > 2:
+            cut = token.copy(content=content)
+            continue
+        cut = None
+        if "[" in content or "<!--" in content:
+            yield Text(content, line, token.type == "html_block")
+
+
+def _blocks(
+    tokens: Sequence[Token], bounds: Sequence[int], parser: MarkdownIt, environment: EnvType
+) -> tuple[Block, ...]:
     open_blocks: list[tuple[Token, list[Block]]] = []
     siblings: list[Block] = []
     for index, token in enumerate(tokens):

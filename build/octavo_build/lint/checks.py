@@ -20,6 +20,7 @@ from octavo_build.lint import (
     structure,
 )
 from octavo_build.lint.codes import AKS, LINT_CODES, PROVENANCE
+from octavo_build.lint.okf.checks import check_bundle
 from octavo_build.lint.subject import Subject
 from octavo_build.sources.expertpack import MANIFEST
 
@@ -91,6 +92,8 @@ def lint(subject: Subject, options: Options | None = None) -> list[Finding]:
         if options.aks or options.only & AKS:
             checks.append(provenance.check_agent_knowledge)
         checks.append(partial(provenance.check_clock, today=options.today))
+    if subject.pack.source_format == "okf":
+        checks = [manifest.check_presence, partial(check_bundle, today=options.today)]
     # where the build found the same fault of a date or duration, its message says what became of the value
     built = {(finding.path, finding.line, finding.code) for finding in subject.pack.findings}
     found = {finding for check in checks for finding in check(subject)}

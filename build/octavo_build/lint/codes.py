@@ -5,6 +5,8 @@ Codes and severities of the official ExpertPack validator are its own, so that a
 
 from __future__ import annotations
 
+from octavo_build.lint.okf.codes import OF_THE_BUILD, OKF
+
 OFFICIAL: dict[str, tuple[str, str]] = {
     # code: (severity, what the author can do)
     "manifest-missing": ("error", "write a manifest.yaml; without it the folder is no ExpertPack"),
@@ -77,7 +79,14 @@ OWN: dict[str, tuple[str, str]] = {
     "age-unchecked": ("note", "give --today YYYY-MM-DD to check ages"),
 }
 
-LINT_CODES: dict[str, tuple[str, str]] = {**OFFICIAL, **OWN}
+LINT_CODES: dict[str, tuple[str, str]] = {
+    **OFFICIAL,
+    **OWN,
+    **{code: (severity, advice) for code, (severity, _, advice) in OKF.items()},
+}
+
+SOURCES: dict[str, str] = {**OF_THE_BUILD, **{code: source for code, (_, source, _) in OKF.items()}}
+"""Who asks for what a code of OKF finds: `spec` or `convention`."""
 
 PROVENANCE = frozenset(code for code in OFFICIAL if code.startswith("W-PROV-"))
 """Checked when asked for, as upstream does."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from octavo_artifact.schema import Document
+from octavo_build import links
 from octavo_build.bodies import body_of, format_of
 from octavo_build.bodies.body import Block, Body
 from octavo_build.findings import Finding
@@ -18,7 +19,7 @@ from octavo_build.lint.references import Reference, find_references
 from octavo_build.pack import Pack
 from octavo_build.sources import NO_OPTIONS, Options, read
 from octavo_build.sources.expertpack import MANIFEST, child_prefix
-from octavo_build.sources.files import read_files
+from octavo_build.sources.files import list_files, read_files
 
 INDEX = "_index.md"
 _YAML = (".yaml", ".yml")
@@ -37,6 +38,8 @@ class Page:
     body: Body
     headings: tuple[Block, ...]
     references: tuple[Reference, ...]
+    links: tuple[links.Reference, ...] = ()
+    """All that the text refers to, of whatever kind of file; for OKF, which has no `references`."""
 
     @property
     def path(self) -> str:
@@ -99,6 +102,8 @@ class Subject:
     files: Mapping[str, bytes]
     """The YAML files of the pack by path, its questions (`eval/`) among them."""
     resolver: Resolver
+    paths: frozenset[str] = frozenset()
+    """Every file of an OKF bundle."""
 
     @property
     def pages(self) -> tuple[Page, ...]:
@@ -114,6 +119,9 @@ class Subject:
 def read_subject(root: Path, options: Options = NO_OPTIONS) -> Subject:
     """Read the pack in `root` for checking."""
     pack = read(root, options)
+    if pack.source_format == "okf":
+        paths = frozenset(unicodedata.normalize("NFC", path) for path in list_files(root))
+        return replace(subject_of(pack), paths=paths)
     if pack.source_format != "expertpack":
         return subject_of(pack)
     folders = {"": root}
@@ -141,12 +149,11 @@ def subject_of(pack: Pack, files: Mapping[str, bytes] | None = None, prefixes: S
         if document.path not in unreadable:
             owner = max((prefix for prefix in of_member if document.path.startswith(prefix)), key=len)
             of_member[owner].append(document)
-    second = pack.source_format == "expertpack"
     return Subject(
         pack=pack,
-        members=tuple(_member(prefix, files, documents, second) for prefix, documents in of_member.items()),
+        members=tuple(_member(prefix, files, documents, pack) for prefix, documents in of_member.items()),
         files=files,
-        resolver=Resolver(pack.documents),
+        resolver=Resolver(pack.documents, pack.source_format),
     )
 
 
@@ -175,23 +182,28 @@ def nested(mapping: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
-def _member(prefix: str, files: Mapping[str, bytes], documents: Sequence[Document], second_block: bool) -> Member:
+def _member(prefix: str, files: Mapping[str, bytes], documents: Sequence[Document], pack: Pack) -> Member:
     front = read_yaml(MANIFEST, files.get(prefix + MANIFEST, b""))
-    pages = tuple(_page(document, document.path.removeprefix(prefix), second_block) for document in documents)
+    pages = tuple(_page(document, document.path.removeprefix(prefix), pack) for document in documents)
     return Member(prefix, front.metadata, front.lines, pages)
 
 
-def _page(document: Document, inner: str, second_block: bool) -> Page:
-    lines = read_frontmatter(document.path, document.raw, second_block=second_block).lines
+def _page(document: Document, inner: str, pack: Pack) -> Page:
+    front = pack.fronts.get(document.path)
+    if front is None:
+        second = pack.source_format == "expertpack"
+        front = read_frontmatter(document.path, document.raw, second_block=second)
+    is_okf, is_markdown = pack.source_format == "okf", format_of(document).markdown
     body = body_of(document)
     return Page(
         document=document,
         inner=inner,
-        metadata=json.loads(document.frontmatter),
-        lines=lines,
+        metadata=front.metadata,
+        lines=front.lines,
         body=body,
         headings=tuple(_headings(body.blocks)),
-        references=tuple(find_references(body)) if format_of(document).markdown else (),
+        references=tuple(find_references(body)) if is_markdown and not is_okf else (),
+        links=tuple(links.read_references(body)[0]) if is_okf else (),
     )
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from octavo_artifact.errors import ConfigError
 from octavo_build.frontmatter import read_yaml
 from octavo_build.pack import Pack
-from octavo_build.sources import docs, expertpack, repository
+from octavo_build.sources import docs, expertpack, okf, repository
 from octavo_build.sources.adapter import Adapter, Options
 from octavo_build.sources.git import git_source
 from octavo_build.sources.identity import PACK_FILE, read_identity
 
 ADAPTERS: dict[str, Adapter] = {
-    adapter.name: adapter for adapter in (expertpack.ADAPTER, repository.ADAPTER, docs.ADAPTER)
+    adapter.name: adapter for adapter in (expertpack.ADAPTER, okf.ADAPTER, repository.ADAPTER, docs.ADAPTER)
 }
 """By name, in the order in which they are asked whether they recognise a folder; the last one always does."""
 

@@ -17,7 +17,8 @@ def _lines(pack: Linted) -> Iterator[str]:
     advised: set[str] = set()
     for finding in pack.findings:
         place = f"{pack.path(finding)}:{finding.line}" if finding.line else pack.path(finding)
-        advice = "" if finding.code in advised else f" ({finding.advice})"
+        source = f"; {finding.source}" if finding.source else ""
+        advice = "" if finding.code in advised else f" ({finding.advice}{source})"
         advised.add(finding.code)
         yield f"{_printable(place)}: {finding.severity} {finding.code}: {_printable(finding.message)}{advice}"
     counts = count_by_severity(pack.findings)

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from octavo_artifact import __version__
 from octavo_artifact.ids import sha256_hex
 from octavo_build.findings import CODES, Finding
-from octavo_build.lint.codes import LINT_CODES
+from octavo_build.lint.codes import LINT_CODES, SOURCES
 from octavo_build.lint.render.linted import Linted
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -36,7 +36,8 @@ def render(packs: Sequence[Linted]) -> str:
 
 def _rule(code: str) -> dict[str, Any]:
     severity, advice = (CODES | LINT_CODES)[code]
-    return {"id": code, "shortDescription": {"text": advice}, "defaultConfiguration": {"level": severity}}
+    rule = {"id": code, "shortDescription": {"text": advice}, "defaultConfiguration": {"level": severity}}
+    return {**rule, "properties": {"source": SOURCES[code]}} if code in SOURCES else rule
 
 
 def _results(pack: Linted, rules: dict[str, int]) -> Iterator[dict[str, Any]]:
