@@ -62,6 +62,9 @@ CODES: dict[str, tuple[str, str]] = {
     "link-ambiguous": ("warning", "write the path or the id; several documents have that name"),
     "hint-unresolved": ("note", "name one document in the context comment, or leave the hint out; it is not used"),
     "graph-stale": ("warning", "export _graph.yaml anew or remove it; the graph is made from the documents"),
+    "skill-invalid": ("error", "mend the SKILL.md or the slug; a host would refuse the skill, so one is made, or none"),
+    "skill-file-over-limit": ("error", "split the file or make it on_demand; it is in no skill"),
+    "skill-split": ("note", "nothing, or make files on_demand; a skill holds 512 files and 16 MiB"),
     "ontology-invalid": ("warning", "mend the entry of ontology.yaml; it is left out"),
 }
 """What a build finds; what only lint finds is `LINT_CODES`."""

@@ -1,4 +1,4 @@
-"""What MCP lists of a pack: its manifest, its file list, and every file with its true type."""
+"""What MCP lists of a pack: its manifest, its file list, every file with its true type, its skills."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from pathlib import PurePosixPath
 
 from octavo_artifact.ids import canonical_json, sha256_hex
 from octavo_artifact.schema import Document, Resource
+from octavo_build.findings import Finding
 from octavo_build.pack import Pack
+from octavo_build.skills import skill_resources
 
 JSON = "application/json"
 
 
-def list_resources(pack: Pack) -> list[Resource]:
-    """All resources of a pack, sorted by URI; a file's bytes stay in the documents table."""
+def list_resources(pack: Pack) -> tuple[list[Resource], list[Finding]]:
+    """All resources of a pack, sorted by URI, and what is wrong with its skills.
+
+    A file's bytes stay in the documents table.
+    """
     manifest = {
         "slug": pack.slug,
         "name": pack.name,
@@ -29,7 +34,8 @@ def list_resources(pack: Pack) -> list[Resource]:
         _generated(pack, "files", "The pack's files with type, tags and size", files),
         *(_file(row, document) for row, document in enumerate(pack.documents)),
     ]
-    return sorted(made, key=lambda resource: resource.uri)
+    skills, findings = skill_resources(pack)
+    return sorted([*made, *skills], key=lambda resource: resource.uri), findings
 
 
 def _generated(pack: Pack, name: str, description: str, value: object) -> Resource:

@@ -134,6 +134,7 @@ RESOURCES = Table(
         "sha256": "string",
         "document": "int32?",
         "content": "binary?",
+        "frontmatter": "string?",
     },
     key=("uri",),
 )

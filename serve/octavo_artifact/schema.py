@@ -142,6 +142,8 @@ class Resource:
     sha256: str
     document: int | None
     content: bytes | None
+    frontmatter: str | None = None
+    """Of a skill's SKILL.md, as a JSON object; the skill's files are the resources below its directory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,13 +60,14 @@ def pack_slug(identity: Identity, root: Path, *, required: bool = False) -> str:
     written = identity.text("slug", required=required)
     if written and SLUG.fullmatch(written):
         return written
-    made = _ascii_slug(written or root.resolve().name)
+    made = ascii_slug(written or root.resolve().name)
     if written:
         message = f"{written!r} is not of the form a-b-c (a-z, 0-9 and hyphens); {made!r} is used"
         identity.refuse("slug", message, "manifest-slug")
     return made
 
 
-def _ascii_slug(text: str) -> str:
+def ascii_slug(text: str) -> str:
+    """A slug of what of `text` is ASCII without its accents; `pack` when that is nothing."""
     folded = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", folded).strip("-") or "pack"
