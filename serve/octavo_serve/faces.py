@@ -11,12 +11,13 @@ from typing import Any, Protocol, TypeVar
 import anyio
 from pydantic_core import to_json
 
-from octavo_artifact.errors import OctavoError
+from octavo_artifact.errors import NotFoundError, OctavoError
 from octavo_artifact.manifest import Manifest
 from octavo_artifact.schema import Resource
 from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
+from octavo_serve.skills import Entry, Skill
 
 RETRY_AFTER = 1
 """Seconds after which a client that was turned away may ask again."""
@@ -42,11 +43,19 @@ class Pack(Protocol):
     def traverse(self, request: TraverseRequest) -> TraverseResult: ...  # noqa: D102
     def topics(self, request: TopicsRequest) -> TopicsResult: ...  # noqa: D102
     def resources(self) -> Sequence[Resource]:
-        """All resources, sorted by URI, without their bytes."""
+        """The resources to list, sorted by URI."""
         ...
 
     def resource(self, uri: str) -> tuple[Resource, bytes]:
         """The resource and its bytes; raises NotFoundError."""
+        ...
+
+    def skills(self) -> Mapping[str, Skill]:
+        """The pack's skills by the URI of their SKILL.md, sorted."""
+        ...
+
+    def directory(self, uri: str) -> Sequence[Entry]:
+        """What lies directly in a directory of a skill, sorted by URI; raises NotFoundError."""
         ...
 
     def prompts(self) -> Sequence[Prompt]:
@@ -74,6 +83,15 @@ class Library(Protocol):
     def choose(self, slug: str | None) -> Pack:
         """The pack called `slug`, or the only one; raises RequestError or NotFoundError."""
         ...
+
+
+def pack_of(packs: Sequence[Pack], uri: str) -> Pack:
+    """The pack whose slug stands after the scheme of a resource's URI. Raises NotFoundError."""
+    slug = uri.partition("://")[2].partition("/")[0]
+    for pack in packs:
+        if pack.slug == slug:
+            return pack
+    raise NotFoundError("uri", "not a resource of this server")
 
 
 class UnavailableError(OctavoError):
