@@ -63,7 +63,8 @@ def test_sql_reads_documents_passages_and_vectors(built: Path) -> None:
         "select (select count(*) from documents) documents, (select count(*) from passages) passages, "
         "(select count(*) from edges) edges, (select count(*) from nodes) nodes, "
         "(select count(*) from sections) sections, (select count(*) from edges where kind = 'requires') requires, "
-        "(select count(*) from resources) resources, (select count(*) from vectors) windows, "
+        "(select count(*) from resources) resources, (select count(frontmatter) from resources) skills, "
+        "(select count(*) from vectors) windows, "
         "(select min(len(vector)) from vectors) dimensions",
     )
     manifest = next((built / "tiny").glob("*/manifest.json"))

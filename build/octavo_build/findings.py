@@ -94,6 +94,9 @@ CODES: dict[str, tuple[str, str]] = {
         "name the file in .okfignore, or give it frontmatter with a type; it can be read, not searched",
     ),
     "okf-ignore-limit": ("warning", "use fewer patterns; those beyond the limit have no effect"),
+    "skill-invalid": ("error", "mend the SKILL.md or the slug; a host would refuse the skill, so one is made, or none"),
+    "skill-file-over-limit": ("error", "split the file or make it on_demand; it is in no skill"),
+    "skill-split": ("note", "nothing, or make files on_demand; a skill holds 512 files and 16 MiB"),
     "ontology-invalid": ("warning", "mend the entry of ontology.yaml; it is left out"),
 }
 """What a build finds; what only lint finds is `LINT_CODES`."""

@@ -100,15 +100,12 @@ class Resolver:
         if parts is None:
             return []
         wanted = "/".join(parts)
-        paths = [
-            wanted,
-            *("/".join([*parts, index]) for index in _INDEXES),
-            *(_page_of(wanted) if self._is_site else ()),
-        ]
+        paths = [wanted, *("/".join([*parts, index]) for index in _INDEXES)]
+        paths += [] if self._is_strict else _page_of(wanted)
         found = next(filter(None, map(self._at, paths)), None)
+        if found is None and self._is_strict:
+            return []
         if found is None:
-            if not self._is_site:
-                return []
             folded = (self._folded.get((path + suffix).casefold(), []) for path in paths for suffix in _SUFFIXES)
             return next((documents for documents in folded if len(documents) == 1), [])
         return [found]

@@ -1,4 +1,5 @@
-"""What MCP lists of a pack: its manifest, its overview, its file list, and every file with its true type.
+"""What MCP lists of a pack: its manifest, its overview, its file list, every file with its true
+type, its skills.
 
 Of a knowledge repository it lists what okf-mcp-server does: the bodies of the documents and nothing else.
 """
@@ -10,20 +11,26 @@ from pathlib import PurePosixPath
 
 from octavo_artifact.ids import KNOWLEDGE, canonical_json, sha256_hex
 from octavo_artifact.schema import Document, Resource
+from octavo_build.findings import Finding
 from octavo_build.pack import Pack
+from octavo_build.skills import skill_resources
 from octavo_build.sources.repository import NAME as REPOSITORY
 
 JSON = "application/json"
 
 
-def list_resources(pack: Pack) -> list[Resource]:
-    """All resources of a pack, sorted by URI; a file's bytes stay in the documents table."""
+def list_resources(pack: Pack) -> tuple[list[Resource], list[Finding]]:
+    """All resources of a pack, sorted by URI, and what is wrong with its skills.
+
+    A file's bytes stay in the documents table.
+    """
     listed = [
         _body(row, document) if document.uri.startswith(KNOWLEDGE) else _file(row, document)
         for row, document in enumerate(pack.documents)
     ]
+    skills, findings = skill_resources(pack)
     made = [] if pack.source_format == REPOSITORY else _made(pack)
-    return sorted([*made, *listed], key=lambda resource: resource.uri)
+    return sorted([*made, *listed, *skills], key=lambda resource: resource.uri), findings
 
 
 def _made(pack: Pack) -> list[Resource]:

@@ -121,6 +121,11 @@ class Work:
         return self.root / "graph.json"
 
     @property
+    def resource_findings(self) -> Path:
+        """Findings of the resources stage."""
+        return self.root / "resources.json"
+
+    @property
     def released(self) -> Path:
         """What was released: digest and counts."""
         return self.root / "released.json"
@@ -229,8 +234,9 @@ def graph(work: Work) -> None:
 
 def resources(work: Work) -> None:
     """Write what MCP lists."""
-    pack = _read_pack(work)
-    write_table(work.parts / RESOURCES.file, Resource, list_resources(pack))
+    rows, findings = list_resources(_read_pack(work))
+    write_table(work.parts / RESOURCES.file, Resource, rows)
+    _write_json(work.resource_findings, [asdict(finding) for finding in findings])
 
 
 def publish(work: Work, dist: Path, encoder: Path, progress: Progress, *, strict: bool) -> None:
@@ -241,7 +247,7 @@ def publish(work: Work, dist: Path, encoder: Path, progress: Progress, *, strict
     pack = _read_pack(work)
     findings = sorted(
         Finding(**finding)
-        for file in (work.passage_findings, work.graph_findings)
+        for file in (work.passage_findings, work.graph_findings, work.resource_findings)
         for finding in json.loads(file.read_bytes())
     )
     findings = sorted([*pack.findings, *findings])
@@ -289,6 +295,7 @@ def _manifest(work: Work, pack: Pack, encoder: Path) -> Manifest:
             "windows": pq.read_metadata(work.windows).num_rows,
             # so that a server need not open the edges to learn that there is nothing to follow
             "requires": pq.read_table(work.parts / EDGES.file, columns=["kind"])["kind"].to_pylist().count("requires"),
+            "skills": len(pq.read_table(work.parts / RESOURCES.file, columns=["frontmatter"])[0].drop_null()),
         },
         columns={name: Column(**column) for name, column in columns.items()},
         tables=tables,

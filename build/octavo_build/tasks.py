@@ -159,10 +159,16 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Conte
         [documents, work.extras],
         [parts / NODES.file, parts / EDGES.file, work.graph_findings],
     )
-    yield task("resources", partial(stages.resources, work), [documents, work.pack], [parts / RESOURCES.file])
+    yield task(
+        "resources",
+        partial(stages.resources, work),
+        [documents, work.pack],
+        [parts / RESOURCES.file, work.resource_findings],
+    )
     inputs = [
         documents, passages, work.pack, work.windows, work.columns, work.lexical, parts / SECTIONS.file,
         parts / NODES.file, parts / EDGES.file, parts / RESOURCES.file, work.passage_findings, work.graph_findings,
+        work.resource_findings,
     ]  # fmt: skip
     yield {
         **task(

@@ -44,7 +44,12 @@ def slugify(text: str) -> str:
 
 def document_uri(slug: str, path: str) -> str:
     """The MCP resource URI of a pack's file; reversible for every path, however odd its characters."""
-    return f"ep://{slug}/file/{quote(path, safe=_URI_PATH_SAFE)}"
+    return f"ep://{slug}/file/{uri_path(path)}"
+
+
+def uri_path(path: str) -> str:
+    """A pack's path as it stands in a URI."""
+    return quote(path, safe=_URI_PATH_SAFE)
 
 
 def knowledge_uri(owner: str, type_slug: str, name: str) -> str:

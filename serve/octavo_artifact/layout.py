@@ -139,6 +139,7 @@ RESOURCES = Table(
         "document": "int32?",
         "content": "binary?",
         "start": "int64",
+        "frontmatter": "string?",
     },
     key=("uri",),
 )

@@ -156,6 +156,8 @@ class Resource:
     content: bytes | None
     start: int = 0
     """Byte of the document at which the resource begins; `size` bytes from there are its content."""
+    frontmatter: str | None = None
+    """Of a skill's SKILL.md, as a JSON object; the skill's files are the resources below its directory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from octavo_serve.prompts import Prompt, list_prompts
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
 from octavo_serve.search import Index, documents_near, search
+from octavo_serve.skills import Entry, Skill, read_directory
 from octavo_serve.tables import Tables
 from octavo_serve.vectors import VectorIndex
 
@@ -81,7 +82,15 @@ class OpenPack:
 
     def resources(self) -> Sequence[Resource]:
         """What MCP lists, sorted by URI."""
-        return self._tables.resources
+        return self._tables.listed_resources
+
+    def skills(self) -> Mapping[str, Skill]:
+        """The pack's skills by the URI of their SKILL.md, sorted."""
+        return self._tables.skills
+
+    def directory(self, uri: str) -> Sequence[Entry]:
+        """What lies directly in a directory of a skill. Raises NotFoundError."""
+        return read_directory(self._tables.resources, uri)
 
     def prompts(self) -> Sequence[Prompt]:
         """The prompts the pack offers, sorted by name."""

@@ -7,16 +7,19 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
+from urllib.parse import unquote
 
 import anyio
 from pydantic_core import to_json
 
-from octavo_artifact.errors import OctavoError
+from octavo_artifact.errors import NotFoundError, OctavoError
+from octavo_artifact.ids import KNOWLEDGE
 from octavo_artifact.manifest import Manifest
 from octavo_artifact.schema import Resource
 from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
+from octavo_serve.skills import Entry, Skill
 
 RETRY_AFTER = 1
 """Seconds after which a client that was turned away may ask again."""
@@ -42,11 +45,19 @@ class Pack(Protocol):
     def traverse(self, request: TraverseRequest) -> TraverseResult: ...  # noqa: D102
     def topics(self, request: TopicsRequest) -> TopicsResult: ...  # noqa: D102
     def resources(self) -> Sequence[Resource]:
-        """All resources, sorted by URI, without their bytes."""
+        """The resources to list, sorted by URI."""
         ...
 
     def resource(self, uri: str) -> tuple[Resource, bytes]:
         """The resource and its bytes; raises NotFoundError."""
+        ...
+
+    def skills(self) -> Mapping[str, Skill]:
+        """The pack's skills by the URI of their SKILL.md, sorted."""
+        ...
+
+    def directory(self, uri: str) -> Sequence[Entry]:
+        """What lies directly in a directory of a skill, sorted by URI; raises NotFoundError."""
         ...
 
     def prompts(self) -> Sequence[Prompt]:
@@ -74,6 +85,21 @@ class Library(Protocol):
     def choose(self, slug: str | None) -> Pack:
         """The pack called `slug`, or the only one; raises RequestError or NotFoundError."""
         ...
+
+
+def pack_of(packs: Sequence[Pack], uri: str) -> Pack:
+    """The pack whose slug, or whose owner if it is a repository, a resource's URI names. Raises NotFoundError."""
+    name = uri.partition("://")[2].partition("/")[0]
+    for pack in packs:
+        if unquote(name) == owner_of(pack) if uri.startswith(KNOWLEDGE) else name == pack.slug:
+            return pack
+    raise NotFoundError("uri", "not a resource of this server")
+
+
+def owner_of(pack: Pack) -> str | None:
+    """Whom the URIs of a knowledge repository name; None for every other pack."""
+    described = pack.manifest.pack
+    return described["metadata"]["owner"] if described.get("source_format") == "repository" else None
 
 
 class UnavailableError(OctavoError):

@@ -34,6 +34,15 @@ def authority_of(metadata: Mapping[str, Any]) -> Authority | None:
     return authority if authority["in_scope"] or authority["out_of_scope"] else None
 
 
+def point_to_skills(skills: Mapping[str, int]) -> str:
+    """Where the skills are, for clients that cannot list them: `skills` is how many each pack has, by slug."""
+    told = [f"skill://{slug}/{'SKILL.md' if n == 1 else '...'}" for slug, n in skills.items() if n]
+    if not told:
+        return ""
+    more = ", ..." if len(told) > MAX_LISTED else ""
+    return f"Skills are resources: {', '.join(told[:MAX_LISTED])}{more}"
+
+
 def _said(pack: Mapping[str, Any]) -> Iterator[str]:
     metadata = _mapping(pack.get("metadata"))
     if about := _words(_mapping(metadata.get("mcp")).get("instructions")) or _words(pack.get("description")):

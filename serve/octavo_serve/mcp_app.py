@@ -1,4 +1,4 @@
-"""The MCP face: four tools and the packs' resources, stateless, for clients of 2025 and of 2026.
+"""The MCP face: four tools, the packs' resources, prompts and skills, stateless, for clients of 2025 and of 2026.
 
 Importing this module costs the SDK's 0.6 s of CPU, so nothing imports it before it is needed.
 """
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
-from urllib.parse import unquote
 
 import mcp.types as t
 from mcp.server import Server
@@ -29,8 +28,10 @@ from octavo_artifact import __version__
 from octavo_artifact.errors import NotFoundError, RequestError
 from octavo_artifact.ids import KNOWLEDGE, knowledge_uri
 from octavo_artifact.schema import Resource
-from octavo_serve.faces import Library, Pack, UnavailableError, Workers, compact_json, message
-from octavo_serve.introduction import introduce
+from octavo_serve.faces import Library, Pack, UnavailableError, Workers, compact_json, message, owner_of, pack_of
+from octavo_serve.introduction import introduce, point_to_skills
+from octavo_serve.mcp_paging import cursor_of, page_after, refuse_cursor
+from octavo_serve.mcp_skills import offer_skills
 from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest, parse_request
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
@@ -163,6 +164,8 @@ def make_server(library: Library, workers: Workers, slug: str | None = None) -> 
             "resources/read": _HINT,
         },
     )
+    if any(_count_skills(face.packs()).values()):
+        offer_skills(server, face.packs, workers, _HINT)
     if find_spec("opentelemetry.sdk") is None:
         # Spans go nowhere without the SDK, and cost a tenth of each request.
         server.middleware.clear()
@@ -172,8 +175,14 @@ def make_server(library: Library, workers: Workers, slug: str | None = None) -> 
 
 def instructions(packs: Sequence[Pack]) -> str:
     """What a model is told of the server: what the packs are about, and how to use the tools."""
-    about = introduce([pack.manifest.pack for pack in packs], MAX_INSTRUCTIONS - len(_HOW_TO_USE) - 2)
-    return f"{about}\n\n{_HOW_TO_USE}" if about else _HOW_TO_USE
+    skills = point_to_skills(_count_skills(packs))
+    how = f"{_HOW_TO_USE} {skills}" if skills else _HOW_TO_USE
+    about = introduce([pack.manifest.pack for pack in packs], MAX_INSTRUCTIONS - len(how) - 2)
+    return f"{about}\n\n{how}" if about else how
+
+
+def _count_skills(packs: Sequence[Pack]) -> dict[str, int]:
+    return {pack.slug: pack.manifest.counts.get("skills", 0) for pack in packs}
 
 
 class _Face:
@@ -190,8 +199,7 @@ class _Face:
         return [pack for slug, pack in self._library.packs.items() if self._slug in (None, slug)]
 
     async def list_tools(self, ctx: _Context, params: t.PaginatedRequestParams | None) -> t.ListToolsResult:
-        if params is not None and params.cursor is not None:
-            raise _bad_cursor()
+        refuse_cursor(params)
         return t.ListToolsResult(tools=self.tools)
 
     async def call_tool(self, ctx: _Context, params: t.CallToolRequestParams) -> t.CallToolResult:
@@ -206,8 +214,8 @@ class _Face:
         return t.CallToolResult(content=[t.TextContent(text=compact_json(result).decode())], structured_content=result)
 
     async def list_resources(self, ctx: _Context, params: t.PaginatedRequestParams | None) -> t.ListResourcesResult:
-        after = _decode_cursor(params.cursor) if params is not None and params.cursor is not None else None
-        page, more = await self._workers.run(self._page, after)
+        resources = await self._workers.run(_all_resources, self.packs())
+        page, cursor = page_after(resources, cursor_of(params), PAGE)
         return t.ListResourcesResult(
             resources=[
                 t.Resource(
@@ -221,26 +229,23 @@ class _Face:
                 )
                 for resource in page
             ],
-            next_cursor=_encode_cursor(page[-1].uri) if more else None,
+            next_cursor=cursor,
         )
 
     async def list_resource_templates(
         self, ctx: _Context, params: t.PaginatedRequestParams | None
     ) -> t.ListResourceTemplatesResult:
-        if params is not None and params.cursor is not None:
-            raise _bad_cursor()
+        refuse_cursor(params)
         return t.ListResourceTemplatesResult(
             resource_templates=[
-                _knowledge_template(pack, owner) if (owner := _owner(pack)) is not None else _file_template(pack)
+                _knowledge_template(pack, owner) if (owner := owner_of(pack)) is not None else _file_template(pack)
                 for pack in self.packs()
             ]
         )
 
     async def read_resource(self, ctx: _Context, params: t.ReadResourceRequestParams) -> t.ReadResourceResult:
-        pack = next((pack for pack in self.packs() if _may_have(pack, params.uri)), None)
         try:
-            if pack is None:
-                raise NotFoundError("uri", "not a resource of this server")
+            pack = pack_of(self.packs(), params.uri)
             resource, content = await self._workers.run(pack.resource, params.uri)
         except RequestError as error:
             modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
@@ -251,8 +256,7 @@ class _Face:
         return t.ReadResourceResult(contents=[_contents(params.uri, resource, content)])
 
     async def list_prompts(self, ctx: _Context, params: t.PaginatedRequestParams | None) -> t.ListPromptsResult:
-        if params is not None and params.cursor is not None:
-            raise _bad_cursor()
+        refuse_cursor(params)
         prompts = await self._workers.run(self._prompts, self.packs())
         return t.ListPromptsResult(
             prompts=[
@@ -291,16 +295,6 @@ class _Face:
             raise NotFoundError("pack", f"only {self._slug} is served here")
         return self._library.choose(self._slug)
 
-    def _page(self, after: str | None) -> tuple[list[Resource], bool]:
-        resources = [resource for pack in self.packs() for resource in pack.resources()]
-        start = 0
-        if after is not None:
-            last = next((row for row, resource in enumerate(resources) if resource.uri == after), None)
-            if last is None:
-                raise _bad_cursor()
-            start = last + 1
-        return resources[start : start + PAGE], len(resources) > start + PAGE
-
     def _describe(self, tool: _Tool) -> t.Tool:
         slugs = [pack.slug for pack in self.packs()]
         must_choose = self._slug is None and len(slugs) > 1
@@ -331,6 +325,10 @@ class _Face:
         )
 
 
+def _all_resources(packs: Sequence[Pack]) -> list[Resource]:
+    return [resource for pack in packs for resource in pack.resources()]
+
+
 async def _conceal(ctx: _Context, call_next: CallNext) -> HandlerResult:
     # The SDK's 2025 leg sends str(exception) to the client.
     try:
@@ -355,19 +353,6 @@ def _without_titles(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_titles(item) for item in value]
     return value
-
-
-def _may_have(pack: Pack, uri: str) -> bool:
-    """Whether a resource of that URI would be of this pack: of its slug, or of its owner if it is a repository."""
-    if uri.startswith(KNOWLEDGE):
-        return unquote(uri.removeprefix(KNOWLEDGE).partition("/")[0]) == _owner(pack)
-    return uri.removeprefix("ep://").partition("/")[0] == pack.slug
-
-
-def _owner(pack: Pack) -> str | None:
-    """Whom the URIs of a knowledge repository name; None for every other pack."""
-    described = pack.manifest.pack
-    return described["metadata"]["owner"] if described.get("source_format") == "repository" else None
 
 
 def _file_template(pack: Pack) -> t.ResourceTemplate:
@@ -401,18 +386,3 @@ def _contents(uri: str, resource: Resource, content: bytes) -> t.TextResourceCon
         except UnicodeDecodeError:
             pass
     return t.BlobResourceContents(uri=uri, mime_type=mime_type, blob=base64.b64encode(content).decode(), _meta=meta)
-
-
-def _encode_cursor(uri: str) -> str:
-    return base64.urlsafe_b64encode(uri.encode()).decode()
-
-
-def _decode_cursor(cursor: str) -> str:
-    try:
-        return base64.urlsafe_b64decode(cursor).decode()
-    except ValueError as error:
-        raise _bad_cursor() from error
-
-
-def _bad_cursor() -> MCPError:
-    return MCPError(t.INVALID_PARAMS, "cursor: not one that this release gave; list again from the start")

@@ -161,7 +161,7 @@ def body(tables: Tables, row: int) -> str:
 
 def resource(tables: Tables, uri: str) -> tuple[Resource, bytes]:
     """A resource and its bytes. Raises NotFoundError for a URI that names nothing of the pack."""
-    listed = {resource.uri: resource for resource in tables.resources}
+    listed = tables.resources_by_uri
     found = listed.get(uri)
     if found is None:
         found = listed[tables.document(find(tables, _path_of(uri), "uri"))["uri"]]

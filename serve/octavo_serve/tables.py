@@ -18,6 +18,7 @@ from octavo_artifact.layout import DOCUMENTS, PASSAGES, RESOURCES, SECTIONS
 from octavo_artifact.schema import Resource
 from octavo_serve.freshness import last_fresh_day
 from octavo_serve.loading import loaded_once
+from octavo_serve.skills import Skill, list_skills, listed
 
 _LARGE = frozenset({"raw", "frontmatter", "marks", "chunks"})
 
@@ -59,6 +60,21 @@ class Tables:
     def resources(self) -> Sequence[Resource]:
         """All resources, sorted by URI, with the bytes of those that are no document."""
         return [Resource(**row) for row in self._read(RESOURCES.file, list(RESOURCES.columns)).to_pylist()]
+
+    @loaded_once
+    def resources_by_uri(self) -> Mapping[str, Resource]:
+        """All resources by URI."""
+        return {resource.uri: resource for resource in self.resources}
+
+    @loaded_once
+    def listed_resources(self) -> Sequence[Resource]:
+        """The resources to list, sorted by URI."""
+        return listed(self.resources)
+
+    @loaded_once
+    def skills(self) -> Mapping[str, Skill]:
+        """The skills by the URI of their SKILL.md."""
+        return list_skills(self.resources)
 
     def passages_where(self, type: str | None, tags: Sequence[str]) -> NDArray[np.bool_]:  # noqa: A002  # the field's name everywhere
         """Which passages belong to documents of that type that carry all those tags: bool [passages]."""

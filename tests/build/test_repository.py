@@ -61,7 +61,7 @@ def test_true_and_a_type_opt_a_file_in_and_nothing_else_does(tmp_path: Path, fro
 
 def test_a_document_has_the_address_name_and_description_of_the_contract(tmp_path: Path) -> None:
     text = exporting("tags: [x]", "\n# Heading\n\nFirst line.\nSecond line.\n")
-    (resource,) = list_resources(repository(tmp_path, {"backlog/docs/doc-1 - Some Title.md": text}))
+    ((resource,), _) = list_resources(repository(tmp_path, {"backlog/docs/doc-1 - Some Title.md": text}))
     assert (resource.uri, resource.name) == ("knowledge://me/note/doc-1", "doc-1 - Some Title")
     assert (resource.description, resource.mime_type) == ("First line.", "text/markdown")
     body = text.encode()[resource.start : resource.start + resource.size]

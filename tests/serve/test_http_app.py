@@ -26,6 +26,7 @@ from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, Tra
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
 from octavo_serve.run import bind, make_server
 from octavo_serve.settings import ServerSettings
+from octavo_serve.skills import Entry, Skill
 
 DIGEST = "d" * 64
 SECRET = "/srv/secret/path"
@@ -77,6 +78,12 @@ class FakePack:
         raise NotImplementedError
 
     def resources(self) -> Sequence[Resource]:
+        raise NotImplementedError
+
+    def skills(self) -> Mapping[str, Skill]:
+        raise NotImplementedError
+
+    def directory(self, uri: str) -> Sequence[Entry]:
         raise NotImplementedError
 
     def prompts(self) -> list[Prompt]:

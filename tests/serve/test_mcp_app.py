@@ -27,6 +27,7 @@ from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, Tra
 from octavo_serve.results import Freshness, Hit, ReadResult, SearchResult, TopicsResult, TraverseResult
 from octavo_serve.run import address, bind, make_server
 from octavo_serve.settings import ServerSettings
+from octavo_serve.skills import Entry, Skill
 
 pytestmark = pytest.mark.anyio
 
@@ -208,6 +209,12 @@ class FakePack:
             Resource(uri, uri.rpartition("/")[2], "Title", None, mime, len(content), "0" * 64, None, None)
             for uri, (mime, content) in sorted(self.contents.items())
         ]
+
+    def skills(self) -> Mapping[str, Skill]:
+        raise NotImplementedError
+
+    def directory(self, uri: str) -> Sequence[Entry]:
+        raise NotImplementedError
 
     def prompts(self) -> list[Prompt]:
         return [Prompt("prime", "Prime the pump", "How to prime it.", 0)]

@@ -26,7 +26,7 @@ from octavo_build.sources.expertpack import MANIFEST
 
 Check = Callable[[Subject], Iterator[Finding]]
 
-ANY_FORMAT: tuple[Check, ...] = (manifest.check_presence, links.check_links)
+ANY_FORMAT: tuple[Check, ...] = (manifest.check_presence, manifest.check_skills, links.check_links)
 """For every folder of Markdown."""
 
 EXPERTPACK: tuple[Check, ...] = (

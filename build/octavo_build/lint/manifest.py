@@ -11,6 +11,8 @@ from typing import Any, cast
 from octavo_build.findings import Finding
 from octavo_build.lint.fields import check_fields, schema
 from octavo_build.lint.subject import Member, Subject, child_paths, entries, nested, text
+from octavo_build.skills import skill_resources
+from octavo_build.sources.audience import released
 from octavo_build.sources.expertpack import MANIFEST
 from octavo_build.sources.tiers import TIERS
 
@@ -31,6 +33,11 @@ def check_presence(subject: Subject) -> Iterator[Finding]:
             yield Finding(
                 MANIFEST, 0, "manifest-missing", f"{claims} files name their pack, and there is no {MANIFEST}"
             )
+
+
+def check_skills(subject: Subject) -> Iterator[Finding]:
+    """The skills that a release of the pack would offer."""
+    yield from skill_resources(released(subject.pack))[1]
 
 
 def check_manifest(subject: Subject) -> Iterator[Finding]:

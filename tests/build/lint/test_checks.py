@@ -496,6 +496,13 @@ def test_lint_is_never_milder_than_a_strict_build(tmp_path: Path) -> None:
     assert built <= {(finding.path, finding.severity) for finding in lint(read_subject(root))}
 
 
+@pytest.mark.parametrize(("enabled", "codes"), [("true", ["skill-invalid"]), ("false", [])])
+def test_a_skill_file_is_checked_where_skills_are_offered(enabled: str, codes: list[str], tmp_path: Path) -> None:
+    text = page("id: demo/skill\nname: other\ndescription: 'Use it.'\n")
+    files = {"manifest.yaml": f"{M41}mcp:\n  skills:\n    enabled: {enabled}\n", "SKILL.md": text}
+    assert [finding.code for finding in findings(tmp_path, files)] == codes
+
+
 def test_the_codes_of_lint_and_of_the_build_are_apart() -> None:
     from octavo_build.findings import CODES
 
