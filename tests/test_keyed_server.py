@@ -13,6 +13,9 @@ from pathlib import Path
 
 import anyio
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 from octavo_serve.commands import KEY
 from running import OCTAVO, Serving, octavo, serving
@@ -37,10 +40,6 @@ def keyed(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ge
 
 
 def test_the_key_that_was_made_opens_its_pack_to_the_official_client(keyed: tuple[Serving, str]) -> None:
-    from mcp import Client
-    from mcp.client.streamable_http import streamable_http_client
-    from mcp.shared._httpx_utils import create_mcp_http_client
-
     server, key = keyed
 
     async def use() -> None:
