@@ -116,7 +116,7 @@ class Catalog:
     """Slug to audience of packs that are for a narrower one than is served; the operator's to know, no client's."""
 
     def choose(self, slug: str | None) -> OpenPack:
-        """The pack that a request means; see `faces.choose`."""
+        """The pack that a request means; see `views.choose`."""
         return choose(self.packs, slug)
 
 

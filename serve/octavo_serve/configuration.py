@@ -36,8 +36,10 @@ def configure(file: Path | None, environment: Mapping[str, str], flags: Mapping[
 
     Raises ConfigError naming the place, the key, what was found and what was expected.
     """
-    named = environment.get(FILE_VARIABLE)
-    file = file or (Path(named) if named else None)
+    if file is None and FILE_VARIABLE in environment:
+        if not environment[FILE_VARIABLE]:
+            raise ConfigError(f"{FILE_VARIABLE}: empty, expected the name of a file")
+        file = Path(environment[FILE_VARIABLE])
     merged: dict[str, Any] = {}
     if file is not None:
         values = read_file(file)
@@ -126,6 +128,11 @@ def _adapter() -> TypeAdapter[ServerSettings]:
 
 
 def _check(values: Mapping[str, Any], spell: Callable[[str], str]) -> ServerSettings:
+    for key, value in values.items():
+        try:
+            json.dumps({key: value}, default=str, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ConfigError(f"{spell(key)}: found what is not UTF-8, expected text") from None
     try:
         # As JSON: strict about scalars, while arrays may become tuples and a string a path.
         return _adapter().validate_json(json.dumps(values, default=str))

@@ -162,6 +162,7 @@ def test_every_setting_has_a_variable(tmp_path: Path):
                 ("1", "a int"),
             )
         ),
+        pytest.param(r'host: "\ud800"', "host: found what is not UTF-8, expected text", id="half a character"),
         pytest.param("- port", "found a list, expected keys and values", id="no mapping"),
     ],
 )
@@ -204,6 +205,8 @@ def test_a_file_that_is_not_there_is_named(file: Path):
         pytest.param({"OCTAVO_PORT": ""}, "OCTAVO_PORT: found '', expected to be a valid int", id="empty"),
         pytest.param({"OCTAVO_ALLOWED_HOSTS": "a b"}, "OCTAVO_ALLOWED_HOSTS: 'a b', expected a host", id="host"),
         pytest.param({"OCTAVO_KEYS": ""}, "OCTAVO_KEYS: found 0 characters, expected to be a valid array", id="keys"),
+        pytest.param({"OCTAVO_CONFIG": ""}, "OCTAVO_CONFIG: empty, expected the name of a file", id="no file"),
+        pytest.param({"OCTAVO_HOST": "\udcff"}, "OCTAVO_HOST: found what is not UTF-8, expected text", id="bytes"),
         pytest.param({"OCTAVO_RATE_LIMIT": "9"}, "OCTAVO_RATE_LIMIT: found 9, expected to be an object", id="rate"),
     ],
 )
