@@ -19,8 +19,10 @@ from octavo_artifact.layout import ENCODERS, MANIFEST, POINTER
 from octavo_artifact.schema import AUDIENCES
 
 
-def _dist(parser: ArgumentParser) -> None:
-    parser.add_argument("dist", type=Path, metavar="DIST", help="folder of releases that `octavo build --out` filled")
+def _dist(parser: ArgumentParser, nargs: str | None = None) -> None:
+    parser.add_argument(
+        "dist", nargs=nargs, type=Path, metavar="DIST", help="folder of releases that `octavo build --out` filled"
+    )
 
 
 def _today(parser: ArgumentParser) -> None:
@@ -32,11 +34,11 @@ def _today(parser: ArgumentParser) -> None:
     )
 
 
-def _audience(parser: ArgumentParser) -> None:
+def _audience(parser: ArgumentParser, default: str | None = AUDIENCES[0]) -> None:
     parser.add_argument(
         "--audience",
         choices=AUDIENCES,
-        default=AUDIENCES[0],
+        default=default,
         help="the narrowest circle that is served; releases for a narrower one are withheld (public)",
     )
 
@@ -52,18 +54,13 @@ def _day(text: str) -> date:
 
 
 def _serve_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "dist", nargs="?", type=Path, metavar="DIST", help="folder of releases that `octavo build --out` filled"
-    )
+    # No defaults here: what is not given may be in the environment or in the file.
+    _dist(parser, "?")
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="octavo.yaml; options and OCTAVO_* variables go before it"
     )
     _today(parser)
-    parser.add_argument(
-        "--audience",
-        choices=AUDIENCES,
-        help="the narrowest circle that is served; releases for a narrower one are withheld (public)",
-    )
+    _audience(parser, None)
     parser.add_argument("--host", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to listen on, 0 for any free one (8000)")
     parser.add_argument(
