@@ -463,7 +463,7 @@ async def test_a_client_sees_the_packs_of_its_key_in_all_that_mcp_tells(keyed: R
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_a_client_without_the_right_key_does_not_get_in(keyed: Running, mode: str):
-    with pytest.raises(Exception, match=r"401|Unauthorized|unhandled errors|failed"):
+    with pytest.raises(ExceptionGroup):
         async with connected(f"{keyed.url}/mcp", new_key(), mode) as client:
             await client.list_tools()
 
