@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,8 @@ from octavo_build.graph import build_graph
 from octavo_build.lint.codes import LINT_CODES
 from octavo_build.passages import passages_of
 from octavo_build.sources import read
+from octavo_serve.configuration import configure
+from octavo_serve.settings import ServerSettings
 from running import ROOT
 
 HANDBOOK = ROOT / "packs" / "octavo"
@@ -51,6 +55,21 @@ def test_every_command_is_in_the_handbook() -> None:
     text = "\n".join(path.read_text() for path in sorted(HANDBOOK.rglob("*.md")))
     missing = [point.name for point in entry_points(group=GROUP) if f"octavo {point.name}" not in text]
     assert missing == []
+
+
+def test_every_setting_is_in_the_table_of_keys() -> None:
+    page = (HANDBOOK / "workflows" / "configure-the-server.md").read_text()
+    section = page.partition("## Every key\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `([a-z_]+)`", section, re.MULTILINE) == [field.name for field in fields(ServerSettings)]
+
+
+@pytest.mark.parametrize("page", ["api-keys", "configure-the-server"])
+def test_the_configurations_that_are_shown_are_right(page: str, tmp_path: Path) -> None:
+    shown = re.findall(r"```yaml\n(.*?)```", (HANDBOOK / "workflows" / f"{page}.md").read_text(), re.DOTALL)
+    assert shown
+    for text in shown:
+        (tmp_path / "octavo.yaml").write_text(text)
+        assert configure(tmp_path / "octavo.yaml", {}, {}) != ServerSettings()
 
 
 def test_related_pages_name_each_other() -> None:

@@ -94,7 +94,7 @@ def _cut(slug: str, files: _Files) -> Iterator[_Skill]:
         taken: set[str] = set()
         # a folder whose name can be a skill's keeps it, so that links between its files and others hold
         for name, inside in sorted(folders.items(), key=lambda each: (ascii_slug(each[0]) != each[0], each[0])):
-            root = f"{skill.root}/{_free(ascii_slug(name) or "pack", taken)}"
+            root = f"{skill.root}/{_free(ascii_slug(name) or 'pack', taken)}"
             waiting.append(_Skill(root, f"{skill.folder}{name}/", f"{skill.folder}{name}", inside))
         stem = skill.root.rpartition("/")[2]
         where = skill.folder.rstrip("/") or "the top folder"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from octavo_artifact.errors import ArtifactError, ConfigError, NotFoundError, RequestError
+from octavo_artifact.errors import ArtifactError, ConfigError, NotFoundError
 from octavo_artifact.layout import ENCODERS, LEXICAL, MANIFEST
 from octavo_artifact.manifest import (
     Manifest,
@@ -30,6 +30,7 @@ from octavo_serve.search import Index, documents_near, search
 from octavo_serve.skills import Entry, Skill, read_directory
 from octavo_serve.tables import Tables
 from octavo_serve.vectors import VectorIndex
+from octavo_serve.views import choose
 
 
 class OpenPack:
@@ -124,18 +125,8 @@ class Catalog:
     """Slug to audience of packs that are for a narrower one than is served; the operator's to know, no client's."""
 
     def choose(self, slug: str | None) -> OpenPack:
-        """The pack that a request means.
-
-        Raises RequestError when it names none of several, NotFoundError when there is none of that name.
-        """
-        known = ", ".join(self.packs)
-        if slug is None:
-            if len(self.packs) == 1:
-                return next(iter(self.packs.values()))
-            raise RequestError("pack", f"missing; name one of {known}")
-        if slug not in self.packs:
-            raise NotFoundError("pack", f"not served here; known are {known}")
-        return self.packs[slug]
+        """The pack that a request means; see `views.choose`."""
+        return choose(self.packs, slug)
 
 
 def open_catalog(dist: Path, today: date | None = None, audience: str = AUDIENCES[0]) -> Catalog:

@@ -14,13 +14,15 @@ from typing import Any
 
 from octavo_artifact.command import Command
 from octavo_artifact.errors import ArtifactError, ConfigError
-from octavo_artifact.ids import DIGEST
+from octavo_artifact.ids import DIGEST, SLUG
 from octavo_artifact.layout import ENCODERS, MANIFEST, POINTER
 from octavo_artifact.schema import AUDIENCES
 
 
-def _dist(parser: ArgumentParser) -> None:
-    parser.add_argument("dist", type=Path, metavar="DIST", help="folder of releases that `octavo build --out` filled")
+def _dist(parser: ArgumentParser, nargs: str | None = None) -> None:
+    parser.add_argument(
+        "dist", nargs=nargs, type=Path, metavar="DIST", help="folder of releases that `octavo build --out` filled"
+    )
 
 
 def _today(parser: ArgumentParser) -> None:
@@ -32,11 +34,11 @@ def _today(parser: ArgumentParser) -> None:
     )
 
 
-def _audience(parser: ArgumentParser) -> None:
+def _audience(parser: ArgumentParser, default: str | None = AUDIENCES[0]) -> None:
     parser.add_argument(
         "--audience",
         choices=AUDIENCES,
-        default=AUDIENCES[0],
+        default=default,
         help="the narrowest circle that is served; releases for a narrower one are withheld (public)",
     )
 
@@ -52,41 +54,51 @@ def _day(text: str) -> date:
 
 
 def _serve_arguments(parser: ArgumentParser) -> None:
-    _dist(parser)
-    _today(parser)
-    _audience(parser)
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
-    parser.add_argument("--port", type=int, default=8000, help="port to listen on, 0 for any free one (8000)")
+    # No defaults here: what is not given may be in the environment or in the file.
+    _dist(parser, "?")
     parser.add_argument(
-        "--allowed-host", action="append", default=[], metavar="NAME", help="Host header to accept besides localhost"
+        "--config", type=Path, metavar="FILE", help="octavo.yaml; options and OCTAVO_* variables go before it"
+    )
+    _today(parser)
+    _audience(parser, None)
+    parser.add_argument("--host", help="address to listen on (127.0.0.1)")
+    parser.add_argument("--port", type=int, help="port to listen on, 0 for any free one (8000)")
+    parser.add_argument(
+        "--allowed-host",
+        action="append",
+        dest="allowed_hosts",
+        metavar="NAME",
+        help="Host header to accept besides localhost",
     )
     parser.add_argument(
         "--allowed-origin",
         action="append",
-        default=[],
+        dest="allowed_origins",
         metavar="URL",
         help="web origin to accept besides localhost",
     )
 
 
 def _serve(arguments: Namespace) -> int:
+    from octavo_serve.configuration import configure
     from octavo_serve.run import address, bind, serve
-    from octavo_serve.settings import ServerSettings
 
-    catalog = _servable(arguments)
-    settings = ServerSettings(
-        host=arguments.host,
-        port=arguments.port,
-        allowed_hosts=tuple(arguments.allowed_host),
-        allowed_origins=tuple(arguments.allowed_origin),
-    )
+    names = ("dist", "audience", "host", "port", "allowed_hosts", "allowed_origins")
+    given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    settings = configure(arguments.config, os.environ, given)
+    if settings.dist is None:
+        raise ConfigError("dist: missing, expected a folder of releases: `octavo serve DIST`, or `dist` in octavo.yaml")
+    catalog = _servable(settings.dist, arguments.today, settings.audience)
+    for key in settings.keys:
+        for slug in sorted((key.slugs or frozenset()) - catalog.packs.keys()):
+            print(f"octavo: key {key.name} is for {slug}, which is not served", file=sys.stderr)
     listener = bind(settings)
-    _announce(address(listener), list(catalog.packs.values()))
+    _announce(address(listener), list(catalog.packs.values()), keyed=bool(settings.keys))
     serve(catalog, settings, listener)
     return 0
 
 
-def _announce(address: str, packs: list[Any]) -> None:
+def _announce(address: str, packs: list[Any], *, keyed: bool) -> None:
     """Where the server is, what it serves, and a client configuration ready to paste."""
     lines = [f"Octavo serves {len(packs)} pack{'s' * (len(packs) != 1)} on {address}", ""]
     for pack in packs:
@@ -95,10 +107,12 @@ def _announce(address: str, packs: list[Any]) -> None:
             f"  {pack.slug:<20} {pack.digest[:12]}  {counts['documents']} documents, {counts['passages']} passages"
         )
     first = packs[0].slug
-    configuration = {"mcpServers": {"octavo": {"type": "http", "url": f"{address}/mcp"}}}
+    headers = {"headers": {"Authorization": "Bearer KEY"}} if keyed else {}
+    configuration = {"mcpServers": {"octavo": {"type": "http", "url": f"{address}/mcp", **headers}}}
+    curl = "curl -H 'Authorization: Bearer KEY'" if keyed else "curl"
     lines += [
         "",
-        f"Search:  curl '{address}/search?pack={first}&q=how+do+I+start'",
+        f"Search:  {curl} '{address}/search?pack={first}&q=how+do+I+start'",
         f"Health:  curl {address}/healthz",
         "MCP client configuration (.mcp.json):",
         "",
@@ -118,7 +132,7 @@ def _stdio_arguments(parser: ArgumentParser) -> None:
 def _stdio(arguments: Namespace) -> int:
     from octavo_serve.stdio import run_stdio
 
-    catalog = _servable(arguments)
+    catalog = _servable(arguments.dist, arguments.today, arguments.audience)
     run_stdio(catalog)
     return 0
 
@@ -179,15 +193,17 @@ def _open(arguments: Namespace) -> Any:
     return catalog.choose(slug)
 
 
-def _servable(arguments: Namespace) -> Any:
+def _servable(dist: Path, today: date | None, audience: str) -> Any:
     """The catalog of a server, which tells what it does not serve. Raises ArtifactError when that is everything."""
-    catalog = _catalog(arguments)
+    from octavo_serve.catalog import open_catalog
+
+    catalog = open_catalog(dist, today, audience)
     if not catalog.packs:
         raise ArtifactError(f"no pack can be served: {_reasons(catalog)}")
     for slug, reason in catalog.refused.items():
         print(f"octavo: refused {slug}: {reason}", file=sys.stderr)
-    for slug, audience in catalog.withheld.items():
-        print(f"octavo: {_withheld(slug, audience)}", file=sys.stderr)
+    for slug, narrower in catalog.withheld.items():
+        print(f"octavo: {_withheld(slug, narrower)}", file=sys.stderr)
     return catalog
 
 
@@ -417,14 +433,71 @@ def _inspect(arguments: Namespace) -> int:
     return 0
 
 
+def _config_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="octavo.yaml (what OCTAVO_CONFIG names)")
+    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of octavo.yaml instead")
+
+
+def _config(arguments: Namespace) -> int:
+    from octavo_serve.configuration import configure, json_schema, shown
+
+    result = json_schema() if arguments.schema else shown(configure(arguments.file, os.environ, {}))
+    print(json.dumps(result, indent=2, ensure_ascii=False))
+    return 0
+
+
+def _key_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("action", choices=("new",), help="make a key")
+    parser.add_argument(
+        "--pack",
+        action="append",
+        required=True,
+        type=_opened,
+        metavar="SLUG",
+        help="pack it opens, '*' for all; may be repeated",
+    )
+    parser.add_argument("--name", help="what you call it in octavo.yaml (the packs, joined by hyphens)")
+    _json(parser)
+
+
+def _opened(text: str) -> str:
+    if text != "*" and not SLUG.fullmatch(text):
+        raise ArgumentTypeError(f"{text!r}, expected a slug, or '*' for all packs")
+    return text
+
+
+def _key(arguments: Namespace) -> int:
+    from octavo_serve.configuration import check_key
+    from octavo_serve.keys import ALL, entry, new_key
+
+    key = new_key()
+    packs = list(dict.fromkeys(arguments.pack))
+    name = arguments.name or "-".join("all" if slug == ALL else slug for slug in packs)[:64]
+    made = entry(key, name, packs)
+    check_key(made)
+    if arguments.json:
+        print(json.dumps({"key": key, "entry": made}))
+        return 0
+    # JSON is YAML too, and quotes what must be quoted.
+    line = ", ".join(f"{field}: {json.dumps(value)}" for field, value in made.items())
+    print(f"{key}\n\nThe key is shown this once. Clients send it as the header `Authorization: Bearer KEY`.")
+    print(f"In octavo.yaml, under `keys:`\n\n  - {{{line}}}")
+    return 0
+
+
 SERVE = Command(
     name="serve",
     summary="serve releases over MCP and HTTP",
     description="Serve the current release of every pack in DIST: MCP at /mcp and /packs/SLUG/mcp, GET /search and\n"
     "GET /healthz.\n"
     "Each release is verified first; a damaged one is refused by name and the others are served.\n"
+    "Settings come from options, then OCTAVO_* variables, then the file --config or OCTAVO_CONFIG names.\n"
     "Exit codes: 1 nothing can be served, 2 wrong arguments or settings.",
-    examples=("octavo serve dist", "octavo serve dist --host 0.0.0.0 --port 80 --allowed-host kb.example.org"),
+    examples=(
+        "octavo serve dist",
+        "octavo serve dist --host 0.0.0.0 --port 80 --allowed-host kb.example.org",
+        "octavo serve --config octavo.yaml",
+    ),
     add_arguments=_serve_arguments,
     run=_serve,
 )
@@ -493,4 +566,29 @@ INSPECT = Command(
     examples=("octavo inspect dist/octavo", "octavo inspect dist --json | jq '.artifacts[].counts'"),
     add_arguments=_artifact,
     run=_inspect,
+)
+
+CONFIG = Command(
+    name="config",
+    summary="check a server's configuration, or print its JSON Schema",
+    description="Check octavo.yaml together with the OCTAVO_* variables, as `octavo serve` does, and print the\n"
+    "settings that they make as JSON, without the hashes of keys.\n"
+    "Exit codes: 0 right, 2 wrong (the key is named).",
+    examples=("octavo config octavo.yaml", "octavo config --schema > octavo.schema.json"),
+    add_arguments=_config_arguments,
+    run=_config,
+)
+
+KEY = Command(
+    name="key",
+    summary="make an API key",
+    description="Make a key for the server and print it, this once, with the entry for octavo.yaml, which holds its\n"
+    "hash only.",
+    examples=(
+        "octavo key new --pack octavo --name alice",
+        "octavo key new --pack octavo --pack solar-diy",
+        "octavo key new --pack '*' --json | jq -r .key",
+    ),
+    add_arguments=_key_arguments,
+    run=_key,
 )

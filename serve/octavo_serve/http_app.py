@@ -5,8 +5,9 @@ Importing this module and answering a search must not import the MCP SDK; `mcp_h
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from time import monotonic_ns
 from typing import Any
 
 import anyio
@@ -21,12 +22,14 @@ from starlette.types import ASGIApp
 
 from octavo_artifact import __version__
 from octavo_artifact.errors import OctavoError, RequestError
+from octavo_serve.access import Access, caller_of, view_of
 from octavo_serve.edge import HEALTH, Edge
 from octavo_serve.faces import Library, Workers, compact_json
 from octavo_serve.mcp_host import McpHost
 from octavo_serve.problems import on_exception, on_http_exception, on_octavo_error
 from octavo_serve.requests import RequestT, SearchRequest, TraverseRequest, parse_request
 from octavo_serve.settings import ServerSettings
+from octavo_serve.views import Views
 
 DIGEST_HEADER = "octavo-digest"
 
@@ -45,10 +48,14 @@ _GRAPH = {name: name for name in (
 _LISTS = frozenset({"tags", "kinds"})
 
 
-def create_app(library: Library, settings: ServerSettings) -> ASGIApp:
-    """The application that serves `library`: routes inside, the guard outermost."""
+def create_app(library: Library, settings: ServerSettings, clock: Callable[[], int] = monotonic_ns) -> ASGIApp:
+    """The application that serves `library`: routes inside, before them who may see what, the guard outermost.
+
+    `clock` gives nanoseconds that never go back, for the rate limit.
+    """
     workers = Workers(settings.answer_timeout)
-    mcp = McpHost(library, workers)
+    views = Views(library, settings.keys)
+    mcp = McpHost(views.all, workers)
     routes = _Routes(library, workers, mcp)
 
     @asynccontextmanager
@@ -79,12 +86,13 @@ def create_app(library: Library, settings: ServerSettings) -> ASGIApp:
     )
     # A redirect would repeat the client's Host; no path here ends in a slash.
     app.router.redirect_slashes = False
-    return Edge(app, settings)
+    return Edge(Access(app, views, settings, clock), settings)
 
 
 class _Routes:
     def __init__(self, library: Library, workers: Workers, mcp: McpHost) -> None:
         self._library = library
+        """For the server's health only: whatever else is told comes from the caller's view."""
         self._workers = workers
         self._mcp = mcp
 
@@ -94,13 +102,13 @@ class _Routes:
             "/graph": f"what a node is joined to: id or path, {', '.join(list(_GRAPH)[2:])}",
             HEALTH: "the packs that are served, and those that were refused",
             "/mcp": "MCP over all packs (POST)",
-            **{f"/packs/{slug}/mcp": f"MCP over the pack {slug} (POST)" for slug in self._library.packs},
+            **{f"/packs/{slug}/mcp": f"MCP over the pack {slug} (POST)" for slug in view_of(request.scope).packs},
         }
         return JSONResponse({"name": "octavo", "version": __version__, "endpoints": endpoints})
 
     async def search(self, request: Request) -> Response:
         asked = search_request(request.query_params)
-        result = await self._workers.run(self._library.choose(asked.pack).search, asked)
+        result = await self._workers.run(view_of(request.scope).choose(asked.pack).search, asked)
         # After the response is sent: the import must not delay the answer that triggers it.
         then = BackgroundTask(self._mcp.want) if self._mcp.idle else None
         return Response(
@@ -112,23 +120,26 @@ class _Routes:
 
     async def graph(self, request: Request) -> Response:
         asked = traverse_request(request.query_params)
-        result = await self._workers.run(self._library.choose(asked.pack).traverse, asked)
+        result = await self._workers.run(view_of(request.scope).choose(asked.pack).traverse, asked)
         return Response(compact_json(result), headers={DIGEST_HEADER: result["digest"]}, media_type="application/json")
 
     async def health(self, request: Request) -> Response:
-        packs = {
-            slug: {
-                "digest": pack.digest,
-                "version": pack.manifest.pack["version"],
-                "documents": pack.manifest.counts["documents"],
-                "passages": pack.manifest.counts["passages"],
+        view = caller_of(request.scope)
+        seen = view or self._library
+        status = ("degraded" if seen.refused else "ok") if seen.packs else "down"
+        body: dict[str, Any] = {"status": status}
+        if view is not None:
+            body["packs"] = {
+                slug: {
+                    "digest": pack.digest,
+                    "version": pack.manifest.pack["version"],
+                    "documents": pack.manifest.counts["documents"],
+                    "passages": pack.manifest.counts["passages"],
+                }
+                for slug, pack in view.packs.items()
             }
-            for slug, pack in self._library.packs.items()
-        }
-        refused = dict(self._library.refused)
-        status = ("degraded" if refused else "ok") if packs else "down"
-        body = {"status": status, "packs": packs, "refused": refused}
-        return JSONResponse(body, 200 if packs else 503, {"cache-control": "no-store"})
+            body["refused"] = dict(view.refused)
+        return JSONResponse(body, 200 if seen.packs else 503, {"cache-control": "no-store"})
 
 
 def search_request(parameters: QueryParams) -> SearchRequest:

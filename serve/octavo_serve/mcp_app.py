@@ -35,6 +35,7 @@ from octavo_serve.mcp_skills import offer_skills
 from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest, parse_request
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
+from octavo_serve.views import View
 
 PAGE = 200
 """Resources on a page of resources/list."""
@@ -124,17 +125,22 @@ _TOOLS = {
 }
 
 
-def session_managers(library: Library, workers: Workers) -> dict[str | None, StreamableHTTPSessionManager]:
-    """A session manager for each pack by slug, and under None the one of all packs; none is running yet."""
+def session_managers(views: Sequence[View], workers: Workers) -> dict[View | str, StreamableHTTPSessionManager]:
+    """A session manager for each view, and one for each pack by slug, which all share; none is running yet."""
+    servers: dict[View | str, Server[Any]] = {view: make_server(view, workers) for view in views}
+    for view in views:
+        for slug in view.packs:
+            if slug not in servers:
+                servers[slug] = make_server(View(view, frozenset({slug})), workers, slug)
     return {
-        slug: StreamableHTTPSessionManager(
-            make_server(library, workers, slug),
+        name: StreamableHTTPSessionManager(
+            server,
             json_response=True,
             stateless=True,
             # `edge` has checked Host and Origin before anything else.
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )
-        for slug in (None, *library.packs)
+        for name, server in servers.items()
     }
 
 

@@ -7,7 +7,7 @@ waits for the first of: an MCP request, an answered search, two quiet seconds.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 
 import anyio
@@ -15,7 +15,9 @@ from anyio.to_thread import run_sync
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from octavo_artifact.errors import NotFoundError
-from octavo_serve.faces import Library, UnavailableError, Workers
+from octavo_serve.access import view_of
+from octavo_serve.faces import UnavailableError, Workers
+from octavo_serve.views import View
 
 _QUIET = 2.0
 _READY_TIMEOUT = 30.0
@@ -26,12 +28,12 @@ _logger = logging.getLogger(__name__)
 class McpHost:
     """Builds the MCP servers in the background, keeps their sessions running and passes requests on."""
 
-    def __init__(self, library: Library, workers: Workers) -> None:
-        self._library = library
+    def __init__(self, views: Sequence[View], workers: Workers) -> None:
+        self._views = views
         self._workers = workers
         self._wanted = anyio.Event()
         self._ready = anyio.Event()
-        self._endpoints: Mapping[str | None, ASGIApp] | None = None
+        self._endpoints: Mapping[View | str, ASGIApp] | None = None
 
     @property
     def idle(self) -> bool:
@@ -51,7 +53,7 @@ class McpHost:
                 managers = await run_sync(self._build)
                 for manager in managers.values():
                     await stack.enter_async_context(manager.run())
-                self._endpoints = {slug: manager.handle_request for slug, manager in managers.items()}
+                self._endpoints = {name: manager.handle_request for name, manager in managers.items()}
             except Exception:
                 # Search goes on without MCP; each MCP request is answered with status 500.
                 _logger.exception("MCP cannot be served")
@@ -59,9 +61,10 @@ class McpHost:
             await anyio.sleep_forever()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer at `/mcp` for all packs, at `/packs/{slug}/mcp` for one."""
+        """Answer at `/mcp` for all packs of the caller's view, at `/packs/{slug}/mcp` for one."""
+        view = view_of(scope)
         slug = scope["path_params"].get("slug")
-        if slug is not None and slug not in self._library.packs:
+        if slug is not None and slug not in view.packs:
             raise NotFoundError("pack", "no pack of this name is served")
         if not self._ready.is_set():
             await self.want()
@@ -71,9 +74,9 @@ class McpHost:
                 raise UnavailableError("MCP is still starting")
         if self._endpoints is None:
             raise RuntimeError("MCP could not be started")
-        await self._endpoints[slug](scope, receive, send)
+        await self._endpoints[view if slug is None else slug](scope, receive, send)
 
     def _build(self):
         from octavo_serve.mcp_app import session_managers
 
-        return session_managers(self._library, self._workers)
+        return session_managers(self._views, self._workers)

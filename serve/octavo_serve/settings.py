@@ -1,11 +1,20 @@
-"""What an operator decides about the server; checked here, once."""
+"""What an operator decides about the server; checked here, once.
+
+The fields are also the keys of `octavo.yaml` and the source of its JSON Schema; `configuration` reads them.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
 
 from octavo_artifact.errors import ConfigError
+from octavo_serve.keys import Key
+from octavo_serve.rates import RateLimit
 
 AUTHORITY = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::(?P<port>[0-9]{1,5}))?")
 """Host name, IPv4 or bracketed IPv6 address in lower case, and perhaps a port (RFC 9110, `Host`)."""
@@ -13,24 +22,50 @@ AUTHORITY = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::(?P<port>[0-9
 _ORIGIN = re.compile(rf"[a-z][a-z0-9+.-]*://{AUTHORITY.pattern}")
 _WILDCARDS = ("", "0.0.0.0", "::")
 
+_Seconds = Field(gt=0, le=3600, allow_inf_nan=False)
+
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """How the server listens, and whom it answers."""
+    """What is served, where the server listens, and whom it answers how much."""
 
-    host: str = "127.0.0.1"
-    port: int = 8000
-    """0 lets the system choose."""
-    allowed_hosts: tuple[str, ...] = ()
-    """Names in `Host` that are answered besides this machine's own, with a port to allow that port only."""
-    allowed_origins: tuple[str, ...] = ()
-    """Web origins whose pages may call the server besides its own, such as `https://app.example.org`."""
-    answer_timeout: float = 10.0
-    """Seconds a pack may take to answer."""
-    body_timeout: float = 10.0
-    """Seconds a client may take to send a request's head, and again its body."""
-    max_body: int = 256 * 1024
-    """Bytes of a request's body."""
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+
+    dist: Annotated[Path | None, Field(description="Folder of releases; in a file, from the file's own folder.")] = None
+    audience: Annotated[
+        Literal["public", "friends", "family", "self"],
+        Field(description="The narrowest circle that is served; releases for a narrower one are withheld."),
+    ] = "public"
+    host: Annotated[str, Field(description="Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on; 0 lets the system choose.")] = 8000
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        Field(
+            description="Names in `Host` that are answered besides this machine's own, with a port to allow that port "
+            "only."
+        ),
+    ] = ()
+    allowed_origins: Annotated[
+        tuple[str, ...],
+        Field(
+            description="Web origins whose pages may call the server besides its own, such as "
+            "`https://app.example.org`."
+        ),
+    ] = ()
+    answer_timeout: Annotated[float, _Seconds, Field(description="Seconds a pack may take to answer.")] = 10.0
+    body_timeout: Annotated[
+        float, _Seconds, Field(description="Seconds a client may take to send a request's head, and again its body.")
+    ] = 10.0
+    max_body: Annotated[int, Field(ge=1, le=64 * 1024 * 1024, description="Bytes of a request's body.")] = 256 * 1024
+    keys: Annotated[
+        tuple[Key, ...],
+        # An empty list would open the server to everybody, which is hardly what it was emptied for.
+        Field(min_length=1, description="Who may ask; without this key everybody may. `octavo key new` makes entries."),
+    ] = ()
+    rate_limit: Annotated[
+        RateLimit | None,
+        Field(description="How often a key may ask, or without keys an address; no limit if absent."),
+    ] = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
@@ -41,6 +76,9 @@ class ServerSettings:
         for origin in self.allowed_origins:
             if not _ORIGIN.fullmatch(origin.lower()):
                 raise ConfigError(f"allowed_origins: {origin!r}, expected scheme://host with or without a port")
+        for what in ("name", "sha256"):
+            if len({getattr(key, what) for key in self.keys}) < len(self.keys):
+                raise ConfigError(f"keys: two have the same {what}, expected different ones")
 
     @property
     def hosts(self) -> frozenset[str]:
