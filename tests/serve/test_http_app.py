@@ -64,7 +64,10 @@ class FakePack:
             "degraded": False,
             "refused": True,
             "reason": None,
+            "answer_probability": None,
+            "doubtful": False,
             "results": [],
+            "nearest": [],
         }
 
     def read(self, request: ReadRequest) -> ReadResult:
@@ -169,7 +172,8 @@ def test_search_answers_compact_json_with_the_digest(one: Ask):
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["octavo-digest"] == DIGEST
     expected = (
-        '{"query":"Öl 油","pack":"pumps","digest":"%s","degraded":false,"refused":true,"reason":null,"results":[]}'
+        '{"query":"Öl 油","pack":"pumps","digest":"%s","degraded":false,"refused":true,"reason":null,'
+        '"answer_probability":null,"doubtful":false,"results":[],"nearest":[]}'
     )
     assert answer.body.decode() == expected % DIGEST
 
