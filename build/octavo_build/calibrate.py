@@ -102,9 +102,9 @@ def calibrate(
     `windows` has the passage row of each row of `vectors`, float32 [windows, dim]. `encode` gives the vectors of
     questions. None when there is nothing to find, or when own questions are no nearer than others.
     """
-    if not len(windows):
-        return None
     asked = own_questions(passages)
+    if not asked or not len(windows):
+        return None
     index = _Index(passages, np.array(windows), vectors)
     unrelated = [index.ask(text, vector, []) for text, vector in zip(UNRELATED, encode(UNRELATED), strict=True)]
     encoded = encode(list(asked))
@@ -215,7 +215,7 @@ class _Index:
     def _words(self, frequencies: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
         """BM25 of each passage."""
         scores = np.zeros(len(self._documents))
-        norm = 1.2 * (0.25 + 0.75 * self._lengths / self._lengths.mean())
+        norm = 1.2 * (0.25 + 0.75 * self._lengths / max(self._lengths.mean(), 1))
         for term, found in frequencies.items():
             scores += weights[term] * found * 2.2 / (found + norm)
         return scores

@@ -107,7 +107,7 @@ def parse_manifest(data: bytes) -> Manifest:
             encoder=EncoderSpec(**fields.pop("encoder")),
             columns={name: _column(column) for name, column in fields.pop("columns").items()},
             files={_inside(path): FileEntry(**entry) for path, entry in fields.pop("files").items()},
-            gate=read_gate(fields.pop("gate")),
+            gate=read_gate(fields.pop("gate", None)),
             **fields,
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

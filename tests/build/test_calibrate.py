@@ -57,6 +57,17 @@ def test_a_pack_without_text_has_no_gate() -> None:
     assert calibrate([], [], np.empty((0, DIMENSIONS), np.float32), encode) is None
 
 
+@pytest.mark.parametrize("text", ["###", ""])
+def test_a_pack_without_words_has_no_scale(text: str) -> None:
+    assert measure([Searched(0, "", text, text)]) is None
+
+
+def test_a_pack_of_signs_refuses_next_to_nothing() -> None:
+    gate = measure([Searched(0, "", "!!!", "!!!")])
+    assert gate is not None
+    assert gate.refuse_below < 0.01
+
+
 def test_cosines_that_tell_nothing_apart_make_no_gate() -> None:
     def same(texts: Sequence[str]) -> Vectors:
         return np.full((len(texts), DIMENSIONS), 1 / 8, np.float32)

@@ -67,10 +67,8 @@ def test_a_wrong_refusal_is_counted_and_scores_nothing(
 ) -> None:
     questions.write_text(QUESTIONS.replace("how fine should I grind", "who painted the Sistine Chapel"))
     assert main([str(built), str(questions)]) == 0
-    assert (
-        capsys.readouterr().out.splitlines()[1].split()[2:]
-        == "2 0.500 0.500 0.500 0.500 0.500 1 1 of 1 refused".split()
-    )
+    figures = capsys.readouterr().out.splitlines()[1].split()[2:]
+    assert figures == "2 0.500 0.500 0.500 0.500 0.500 1 1 of 1 refused".split()
 
 
 def test_a_question_about_a_file_the_pack_lacks_is_an_error(built: Path, questions: Path) -> None:
