@@ -189,8 +189,8 @@ def test_the_pack_is_chosen_by_slug(two: Ask):
         pytest.param("q=&n=&type=&tags=&pack=", SearchRequest(query=""), id="empty parameters"),
         pytest.param("q=%20oil%20", SearchRequest(query=" oil "), id="white space is kept"),
         pytest.param(
-            "q=oil&n=50&type=guide&pack=pumps",
-            SearchRequest(query="oil", max_results=50, type="guide", pack="pumps"),
+            "q=oil&n=50&type=guide&pack=pumps&gate=flag",
+            SearchRequest(query="oil", max_results=50, type="guide", pack="pumps", gate="flag"),
             id="all",
         ),
         pytest.param(
