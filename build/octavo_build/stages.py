@@ -1,6 +1,6 @@
 """The stages of a build: each reads files of the one before and writes its own, in the pack's work folder.
 
-    source -> passages -> {vectors, lexical, graph, resources} -> release
+    source -> passages -> {vectors, lexical, graph, resources} -> calibrate -> release
 
 Each is an ordinary function of paths. `tasks` says which depends on what, so that doit runs only what changed.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -36,11 +36,21 @@ from octavo_artifact.layout import (
     TABLES,
     VECTORS,
 )
-from octavo_artifact.manifest import Column, FileEntry, Manifest, fingerprint, read_encoder, read_pointer
+from octavo_artifact.manifest import (
+    Column,
+    FileEntry,
+    Manifest,
+    fingerprint,
+    read_encoder,
+    read_gate,
+    read_pointer,
+)
 from octavo_artifact.schema import AUDIENCES, Document, Edge, Node, Passage, Resource, Section
 from octavo_artifact.text import ANALYZER, FIELD, lexical_text
 from octavo_build import release
 from octavo_build.bodies.body import decode
+from octavo_build.calibrate import Searched
+from octavo_build.calibrate import calibrate as calibrate_gate
 from octavo_build.content_cache import ContentCache
 from octavo_build.cuts import Cut, cut_documents
 from octavo_build.encode import encode_windows
@@ -115,6 +125,11 @@ class Work:
     def lexical(self) -> Path:
         """sha256 of each file of the lexical index; written after them."""
         return self.root / "lexical.json"
+
+    @property
+    def gate(self) -> Path:
+        """The relevance gate, as the manifest has it."""
+        return self.root / "gate.json"
 
     @property
     def passage_findings(self) -> Path:
@@ -205,7 +220,7 @@ def vectors(  # noqa: PLR0917  # what it reads, where it looks for known vectors
 
 def lexical(work: Work) -> None:
     """Write the word index, whose stored fields are all that a search shows."""
-    documents = [replace(each, raw=b"") for each in iterate_table(work.parts / DOCUMENTS.file, Document)]
+    documents = _described(work)
     rows = iterate_table(work.parts / PASSAGES.file, Passage)
     target = work.parts / LEXICAL
     shutil.rmtree(target, ignore_errors=True)
@@ -219,11 +234,39 @@ def lexical(work: Work) -> None:
     _write_json(work.lexical, {"files": _hashes(target)})
 
 
+def _described(work: Work) -> list[Document]:
+    """The documents without their bytes."""
+    return [replace(each, raw=b"") for each in iterate_table(work.parts / DOCUMENTS.file, Document)]
+
+
 def _texts(work: Work) -> Iterator[tuple[str, str]]:
     """What is shown and what is visible of each passage."""
     with pq.ParquetFile(work.texts) as file:
         for batch in file.iter_batches(_ROWS):
             yield from zip(*(batch.column(name).to_pylist() for name in _TEXTS.names), strict=True)
+
+
+def calibrate(work: Work, encoder: Path, cache: ContentCache, workers: Workers) -> None:
+    """Measure what tells an answer from none in this pack."""
+    documents = _described(work)
+    rows = iterate_table(work.parts / PASSAGES.file, Passage)
+    searched = [
+        Searched(
+            passage.document,
+            passage.heading_path[-1] if passage.heading_path else documents[passage.document].title,
+            text,
+            _indexed(documents[passage.document], passage, text),
+        )
+        for passage, (_, text) in zip(rows, _texts(work), strict=True)
+    ]
+
+    def encode(texts: Sequence[str]) -> NDArray[np.float32]:
+        return encode_windows(texts, encoder, workers, cache, {}, lambda _: None)
+
+    windows = pq.read_table(work.windows).column("passage").to_pylist()
+    _, known = read_vectors(work.parts / VECTORS)
+    gate = calibrate_gate(searched, windows, known, encode)
+    _write_json(work.gate, None if gate is None else asdict(gate))
 
 
 def is_intact(folder: Path, written: Path) -> bool:
@@ -318,6 +361,7 @@ def _manifest(work: Work, pack: Pack, encoder: Path) -> Manifest:
             path: FileEntry(sha256, (work.parts / path).stat().st_size)
             for path, sha256 in _hashes(work.parts, only=_part_names()).items()
         },
+        gate=read_gate(json.loads(work.gate.read_bytes())),
     )
 
 
@@ -348,13 +392,17 @@ def _lexical_row(document: Document, passage: Passage, text: str, visible: str) 
         "expires_at": min(filter(None, (document.expires_at, passage.expires_at)), default=None),
     }
     return LexicalRow(
-        text=lexical_text(document.title, passage.heading_path, document.tags, visible),
+        text=_indexed(document, passage, visible),
         type=document.type,
         tags=document.tags,
         path=document.path,
         document=passage.document,
         hit=canonical_json(hit).decode(),
     )
+
+
+def _indexed(document: Document, passage: Passage, visible: str) -> str:
+    return lexical_text(document.title, passage.heading_path, document.tags, visible)
 
 
 def _earlier_vectors(pack: Path, encoder: str) -> dict[bytes, NDArray[np.float32]]:
