@@ -51,6 +51,7 @@ CASES = {
     ],
     "B03 a letterhead between rules": [
         "test_cases.py::test_a_letterhead_is_told_and_found",
+        "test_cases.py::test_a_letterhead_where_frontmatter_decides_is_told_or_not_meant",
         "build/test_frontmatter.py::test_text_between_rules_is_body",
         "build/test_docs.py::test_a_letterhead_between_rules_is_body",
     ],
@@ -67,6 +68,7 @@ CASES = {
     ],
     "B07 files that say nothing": [
         "test_cases.py::test_a_file_that_says_nothing_is_reported_and_never_encoded",
+        "test_cases.py::test_an_empty_file_of_any_kind_is_reported_and_never_encoded",
         "build/test_cuts.py::test_no_empty_text_is_encoded",
         "build/test_passages.py::test_a_body_that_says_nothing_has_no_passage",
     ],
