@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from octavo_artifact.errors import ConfigError
 from octavo_artifact.ids import canonical_json, sha256_hex
@@ -110,11 +110,15 @@ class QueryResult:
     text: str
     category: str
     expected: tuple[Qrel, ...]
-    """Best first; empty when the pack cannot answer and should refuse."""
+    """Best first."""
     must_not: tuple[str, ...]
     """Files that must not be among the first ten."""
     filters: Mapping[str, Any]
     """Fields of the search request besides the question, such as `type` or `tags`."""
+    answerable: bool
+    """Whether the pack has an answer; a question may be answerable and yet have no labels."""
+    facts: tuple[str, ...]
+    """What the text of the passages has to contain."""
     refused: bool
     run: tuple[ScoredDoc, ...]
     """Files, best first, each at its best place; at most 50."""
@@ -122,11 +126,6 @@ class QueryResult:
     """The first 10."""
     measures: Mapping[str, float]
     """By name; only those that the question's labels give a meaning to."""
-
-    @property
-    def answerable(self) -> bool:
-        """Whether the pack has an answer."""
-        return bool(self.expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +147,50 @@ class Results:
     """In the order of the query set."""
 
 
-def cases_sha256(queries: Sequence[Mapping[str, Any]]) -> str:
-    """Identity of a query set: sha256 over id, text, category, expected, must_not and filters of each question."""
-    return sha256_hex(canonical_json(queries))
+class Labelled(Protocol):
+    """A question with its labels, whether it was asked or not."""
+
+    @property
+    def id(self) -> str: ...  # noqa: D102
+    @property
+    def text(self) -> str: ...  # noqa: D102
+    @property
+    def category(self) -> str: ...  # noqa: D102
+    @property
+    def expected(self) -> tuple[Qrel, ...]: ...  # noqa: D102
+    @property
+    def must_not(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def filters(self) -> Mapping[str, Any]: ...  # noqa: D102
+    @property
+    def answerable(self) -> bool: ...  # noqa: D102
+    @property
+    def facts(self) -> tuple[str, ...]: ...  # noqa: D102
+
+
+def labels(query: Labelled) -> dict[str, Any]:
+    """What makes a question the same question, as JSON."""
+    return {
+        "id": query.id,
+        "text": query.text,
+        "category": query.category,
+        "expected": [asdict(qrel) for qrel in query.expected],
+        "must_not": list(query.must_not),
+        "filters": dict(query.filters),
+        "answerable": query.answerable,
+        "facts": list(query.facts),
+    }
+
+
+def cases_sha256(queries: Sequence[Labelled]) -> str:
+    """Identity of a query set: sha256 over the labels of its questions, in their order."""
+    return sha256_hex(canonical_json([labels(query) for query in queries]))
 
 
 def results_bytes(results: Results) -> bytes:
     """Results as they stand in a file."""
     fields = asdict(results)
     fields["configuration"]["sha256"] = results.configuration.sha256
-    for written, query in zip(fields["queries"], results.queries, strict=True):
-        written["answerable"] = query.answerable
     return canonical_json({"format": FORMAT, "kind": RETRIEVAL, **fields})
 
 
@@ -202,10 +234,10 @@ def _estimates(written: Mapping[str, Any]) -> dict[str, Estimate]:
 
 
 def _query(written: dict[str, Any]) -> QueryResult:
-    del written["answerable"]
     return QueryResult(
         expected=tuple(Qrel(**each) for each in written.pop("expected")),
         must_not=tuple(written.pop("must_not")),
+        facts=tuple(written.pop("facts")),
         run=tuple(ScoredDoc(**each) for each in written.pop("run")),
         passages=tuple(ScoredPassage(**each) for each in written.pop("passages")),
         **written,
