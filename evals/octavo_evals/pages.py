@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from markupsafe import Markup
 from octavo_artifact.errors import ConfigError
 from octavo_evals.diff.comparison import Comparison
 from octavo_evals.diff.text import DOCUMENT_KINDS, PASSAGE_KINDS, shown, tally
+from octavo_evals.report.contents import HEADLINE, PRIMARY, REFUSAL, Series, label
+from octavo_evals.results import LOWER_IS_BETTER
 
 MAX_LINE = 4000
 """Characters shown of a piece of a line."""
@@ -28,6 +30,20 @@ MAX_LINE = 4000
 def diff_page(comparison: Comparison) -> str:
     """The page of `octavo diff --html`."""
     return _render("diff.html", comparison=comparison)
+
+
+def report_page(series: Sequence[Series]) -> str:
+    """The page of `octavo eval report`."""
+    named = {name for each in series for name in each.last.measures}
+    headline = [name for name in HEADLINE if name in named]
+    return _render(
+        "report.html",
+        series=series,
+        headline=headline,
+        primary=PRIMARY,
+        refusal=REFUSAL,
+        lower_is_better=LOWER_IS_BETTER,
+    )
 
 
 def write_page(path: Path, page: str) -> None:
@@ -51,6 +67,7 @@ def _render(template: str, **values: Any) -> str:
         count=count,
         cut=cut,
         decimals=decimals,
+        release=label,
         signed=signed,
         tally=_tally,
         value=partial(shown, width=300),

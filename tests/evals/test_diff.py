@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from lamp import CASES, HOSTILE
 from octavo_artifact.errors import ArtifactError, ConfigError
 from octavo_evals.diff.command import DIFF
 from octavo_evals.diff.comparison import Comparison, compare, comparison_json
@@ -20,58 +21,6 @@ from octavo_evals.diff.questions import Question, sample
 from octavo_evals.diff.releases import read_release, resolve
 from octavo_evals.diff.text import markdown, printable, terminal
 from octavo_evals.pages import diff_page
-from running import octavo
-
-HOSTILE = "</script><script>alert(1)</script>"
-
-MANIFEST = "slug: lamp\nname: Lamp\ntype: product\nversion: '{version}'\nentry_point: overview.md\n"
-LONG = " ".join(f"The {n}th turn of the screw moves the wick by a tenth." for n in range(60))
-TURNING = f"\n## Turning\n\n{LONG}\n"
-
-OLD = {
-    "manifest.yaml": MANIFEST.format(version="1"),
-    "overview.md": "# Lamp\n\nA lamp for the harbour.\n",
-    "wick.md": "---\ntitle: Wick\ntype: concept\ntags: [wick]\nverified_at: '2026-01-01'\nrelated: [oil.md]\n---\n"
-    f"# Wick\n\nTrim the wick weekly. {LONG}\n{TURNING}",
-    "oil.md": "---\ntitle: Oil\nid: lamp/oil\n---\n# Oil\n\nThe tank holds three litres of paraffin.\n",
-    "glass.md": "# Glass\n\nClean the glass chimney with vinegar.\n",
-    "storm.md": "# Storm\n\nShutter the lantern room before a gale.\n",
-    "label.md": "---\ntitle: Label\ntype: concept\nrelated: [storm.md]\n---\n# Label\n\nThe brass label says 1881.\n",
-}
-NEW = {
-    "manifest.yaml": MANIFEST.format(version="2") + "retrieval:\n  words_weight: 9\n",
-    "overview.md": OLD["overview.md"],
-    "wick.md": OLD["wick.md"].replace(TURNING, "").replace("weekly", "every week").replace("2026-01-01", "2026-06-01"),
-    "tank/oil.md": OLD["oil.md"],
-    "lens/glass.md": OLD["glass.md"],
-    "beam.md": f"---\ntitle: 'Beam {HOSTILE}'\n---\n# Beam\n\nIt reaches twelve miles. "
-    f"See [the wick](wick.md), [gone](gone.md). {LONG}\n{TURNING}",
-    "label.md": OLD["label.md"].replace("type: concept", "type: fact"),
-}
-
-
-def release(root: Path, name: str, files: dict[str, str]) -> Path:
-    source = root / name / "lamp"
-    for path, text in files.items():
-        (source / path).parent.mkdir(parents=True, exist_ok=True)
-        (source / path).write_text(text)
-    done = octavo("build", source, "--out", root / "dist", "--state", root / name / "state", "-q")
-    assert done.returncode == 0, done.stderr
-    return resolve(str(root / "dist/lamp"), root / "dist")
-
-
-@pytest.fixture(scope="module")
-def releases(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    root = tmp_path_factory.mktemp("diff")
-    return release(root, "old", OLD), release(root, "new", NEW)
-
-
-CASES = (Question("storm", "shutter before a gale", "label", ("storm.md",)),)
-
-
-@pytest.fixture(scope="module")
-def comparison(releases: tuple[Path, Path]) -> Comparison:
-    return compare(*releases, cases=CASES, sampled=20)
 
 
 def document(comparison: Comparison, path: str) -> DocumentChange:

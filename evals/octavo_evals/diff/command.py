@@ -73,7 +73,7 @@ def _diff(arguments: Namespace) -> int:
 
     old, new = (resolve(name, arguments.dist) for name in (arguments.old, arguments.new))
     cases = [
-        Question(query.id, query.text, query.category, query.expected)
+        Question(query.id, query.text, query.category, query.files, query.filters)
         for path in arguments.cases
         for query in read_query_set(path).queries
     ]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
+from typing import Any
 
 from octavo_artifact.ids import sha256_hex
 from octavo_evals.diff.contents import pair_documents
 from octavo_evals.diff.releases import Release
-from octavo_evals.measures import files_of, reciprocal_rank
 from octavo_serve.catalog import OpenPack
 from octavo_serve.requests import MAX_QUERY, SearchRequest
 from octavo_serve.results import Hit
@@ -35,6 +35,8 @@ class Question:
     category: str
     expected: tuple[str, ...]
     """Files that answer it, best first; empty when nobody said."""
+    filters: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Fields of the search request besides the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,27 +142,29 @@ def _urgency(movement: Movement) -> tuple[int, float, float, str]:
 
 
 def _ask(packs: tuple[OpenPack, OpenPack], question: Question, paths: Mapping[str, str], k: int) -> Movement:
-    request = SearchRequest(query=question.text, max_results=k)
+    request = SearchRequest(query=question.text, max_results=k, **question.filters)
     before, after = (pack.search(request)["results"] for pack in packs)
     old, new = dict(_keyed(before, paths)), dict(_keyed(after, {}))
     order = [*new, *(key for key in old if key not in new)]
     both = old.keys() & new.keys()
-    files = [paths.get(hit["source_file"], hit["source_file"]) for hit in before]
-    expected = [paths.get(path, path) for path in question.expected]
     return Movement(
         question=question,
         overlap=round(len(both) / max(len(old), len(new)), 6) if order else 1.0,
         moved=list(old) != list(new),
         top_moved=next(iter(old), None) != next(iter(new), None),
         score_change=max((round(abs(new[key][1]["score"] - old[key][1]["score"]), 6) for key in both), default=0.0),
-        old_reciprocal_rank=reciprocal_rank(files_of(files), expected) if expected else None,
-        new_reciprocal_rank=_rank_in(after, expected),
+        old_reciprocal_rank=_reciprocal_rank(before, question.expected),
+        new_reciprocal_rank=_reciprocal_rank(after, [paths.get(path, path) for path in question.expected]),
         places=tuple(_place(key, old.get(key), new.get(key)) for key in order),
     )
 
 
-def _rank_in(hits: Sequence[Hit], expected: Sequence[str]) -> float | None:
-    return reciprocal_rank(files_of([hit["source_file"] for hit in hits]), expected) if expected else None
+def _reciprocal_rank(hits: Sequence[Hit], expected: Sequence[str]) -> float | None:
+    """1 / the place of the first expected file among the files found, 0 when none is; None when none is expected."""
+    if not expected:
+        return None
+    files = dict.fromkeys(hit["source_file"] for hit in hits)
+    return next((1 / place for place, file in enumerate(files, 1) if file in expected), 0.0)
 
 
 Key = tuple[str, str, int]
