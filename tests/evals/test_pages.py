@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -13,6 +13,9 @@ from lamp import query, results
 from octavo_evals.diff.comparison import Comparison
 from octavo_evals.pages import diff_page, report_page, write_page
 from octavo_evals.report.contents import series_of
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +50,7 @@ CONTRAST = """() => {
 
 
 @pytest.fixture(scope="module")
-def browser() -> Generator[Any]:
+def browser() -> Generator[Browser]:
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     with api.sync_playwright() as playwright:
@@ -71,7 +74,9 @@ def page(request: pytest.FixtureRequest, comparison: Comparison, tmp_path_factor
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)], ids=["desktop", "phone"])
-def test_a_page_is_quiet_fits_and_can_be_read(browser: Any, page: Path, width: int, height: int, scheme: str) -> None:
+def test_a_page_is_quiet_fits_and_can_be_read(
+    browser: Browser, page: Path, width: int, height: int, scheme: Literal["light", "dark"]
+) -> None:
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     shown = context.new_page()
     told: list[str] = []
@@ -87,7 +92,7 @@ def test_a_page_is_quiet_fits_and_can_be_read(browser: Any, page: Path, width: i
     context.close()
 
 
-def test_a_column_sorts_when_its_head_is_pressed(browser: Any, page: Path) -> None:
+def test_a_column_sorts_when_its_head_is_pressed(browser: Browser, page: Path) -> None:
     shown = browser.new_page()
     shown.goto(page.as_uri())
     shown.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
@@ -101,7 +106,7 @@ def test_a_column_sorts_when_its_head_is_pressed(browser: Any, page: Path) -> No
     shown.close()
 
 
-def test_a_page_can_be_read_without_script(browser: Any, page: Path) -> None:
+def test_a_page_can_be_read_without_script(browser: Browser, page: Path) -> None:
     context = browser.new_context(java_script_enabled=False)
     shown = context.new_page()
     shown.goto(page.as_uri())

@@ -119,9 +119,8 @@ def test_passages_are_shown_from_the_release_that_gave_them(built: Path) -> None
 
 @pytest.mark.parametrize("slug", ["../lamp", "lamp/..", ""])
 def test_results_cannot_name_a_folder_outside_dist(built: Path, slug: str) -> None:
-    assert (
-        series_of([results("a" * 64, query("a", 1.0), slug=slug)], built)[0].questions[0].new.passages[0].text is None
-    )
+    (found,) = series_of([results("a" * 64, query("a", 1.0), slug=slug)], built)
+    assert found.questions[0].new.passages[0].text is None
 
 
 @pytest.mark.parametrize("given", [[NOW], [BEFORE, NOW], [results("c" * 64, query("a", 1.0), slug=HOSTILE), NOW]])
