@@ -15,7 +15,7 @@ from octavo_artifact.command import Command
 from octavo_artifact.errors import ArtifactError, ConfigError
 
 if TYPE_CHECKING:
-    from octavo_evals.gate import Verdict
+    from octavo_evals.judge import Verdict
     from octavo_evals.queries import QuerySet
     from octavo_evals.results import Results
     from octavo_evals.retrieval import Timing
@@ -207,7 +207,7 @@ def _table(arguments: Namespace) -> int:
 
 
 def _check(arguments: Namespace) -> int:
-    from octavo_evals.gate import check, read_floors
+    from octavo_evals.judge import check, read_floors
     from octavo_evals.results import read_results
     from octavo_evals.targets import open_target
 
@@ -221,7 +221,7 @@ def _check(arguments: Namespace) -> int:
 
 
 def _compare(arguments: Namespace) -> int:
-    from octavo_evals.gate import ComparisonError, compare, edited, judged, read_noise
+    from octavo_evals.judge import ComparisonError, compare, edited, judged, read_noise
     from octavo_evals.results import read_results
 
     base, new = read_results(arguments.base), read_results(arguments.new)
@@ -232,7 +232,7 @@ def _compare(arguments: Namespace) -> int:
 
 
 def _noise(arguments: Namespace) -> int:
-    from octavo_evals.gate import noise_bytes, read_noise
+    from octavo_evals.judge import noise_bytes, read_noise
     from octavo_evals.results import read_results
 
     arguments.out.write_bytes(noise_bytes([read_results(path) for path in arguments.runs]))
@@ -242,7 +242,7 @@ def _noise(arguments: Namespace) -> int:
 
 
 def _release(arguments: Namespace) -> int:
-    from octavo_evals.gate import check, compare, judged, read_floors, read_noise
+    from octavo_evals.judge import check, compare, judged, read_floors, read_noise
     from octavo_evals.queries import read_query_set
     from octavo_evals.retrieval import check_files, evaluate
     from octavo_evals.targets import open_target
@@ -277,7 +277,7 @@ def _current(dist: Path, slug: str, today: date) -> Target | str:
 
 
 def _told(message: str) -> Verdict:
-    from octavo_evals.gate import Verdict
+    from octavo_evals.judge import Verdict
 
     return Verdict("current release", True, message)
 
