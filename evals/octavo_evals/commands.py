@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from octavo_artifact.command import Command
 from octavo_artifact.errors import ArtifactError, ConfigError
+from octavo_artifact.parameters import GateMode
 
 if TYPE_CHECKING:
     from octavo_evals.judge import Verdict
@@ -36,6 +37,7 @@ def _arguments(parser: ArgumentParser) -> None:
     _cases_options(run)
     _target_options(run)
     run.add_argument("--k", type=_k, default=50, metavar="N", help="passages to ask for (50)")
+    run.add_argument("--gate", choices=get_args(GateMode), help="what becomes of an improbable answer (the pack's own)")
     run.add_argument("--out", type=Path, metavar="PATH", help="file of results; with several CASES, a folder")
     run.add_argument("--run", type=Path, metavar="FILE", dest="trec", help="also write what was found as a TREC run")
     run.add_argument("--timings", type=Path, metavar="FILE", help="also write how long each search took, as JSON")
@@ -158,7 +160,7 @@ def _evaluated(arguments: Namespace, path: Path, timings: list[Timing] | None) -
     today = _today(arguments.today, cases)
     with _target(arguments, cases, today) as target:
         check_files(target, cases)
-        return evaluate(target, cases, today, arguments.k, timings)
+        return evaluate(target, cases, today, arguments.k, arguments.gate, timings)
 
 
 def _cases(arguments: Namespace, path: Path) -> QuerySet:

@@ -92,8 +92,8 @@ def _of_release(results: Results, target: Target) -> Iterator[Verdict]:
     artifact = target.artifact
     if results.artifact.slug != artifact.slug:
         raise ComparisonError(f"the results are of the pack {results.artifact.slug}, the release is of {artifact.slug}")
-    current = {**target.parameters, "k": results.configuration.parameters.get("k")}
-    changed = _changed(results.configuration.parameters, current)
+    run = results.configuration.parameters
+    changed = _changed(run, {**target.parameters, "k": run.get("k"), "gate": run.get("gate")})
     if changed:
         yield Verdict("configuration", False, f"{_listed(changed)} changed since the run; run it again")
     else:
