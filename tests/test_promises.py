@@ -89,6 +89,10 @@ DEFECTS = {
     "12 all words or nothing; short words dropped": [
         "test_promises.py::test_words_that_are_nowhere_and_short_words_do_not_empty_an_answer",
     ],
+    "13 nothing is ever refused": [
+        "serve/test_gate.py::test_a_question_about_something_else_is_refused_with_what_was_nearest",
+        "serve/test_gate.py::test_a_question_that_the_pack_answers_passes",
+    ],
     "14 what is required exceeds its budget": [
         "serve/test_graph.py::test_the_first_atom_beyond_the_budget_ends_the_expansion",
         "serve/test_graph.py::test_at_most_three_atoms_are_added_to_an_answer",
@@ -154,9 +158,7 @@ def test_a_promise_names_tests_that_exist(promise: str) -> None:
 
 def test_every_trap_and_every_defect_has_its_promise() -> None:
     assert [name.split()[0] for name in TRAPS] == [f"T{number}" for number in range(1, 12)]
-    kept_by_the_gate = {"13"}
-    numbers = {str(number) for number in range(1, 30)}
-    assert {name.split()[0] for name in DEFECTS} == numbers - kept_by_the_gate
+    assert [name.split()[0] for name in DEFECTS] == [str(number) for number in range(1, 30)]
 
 
 COUNTED = {

@@ -63,6 +63,8 @@ class Build:
     workers: Workers
     progress: Progress
     strict: bool = False
+    point: bool = True
+    """Whether a release becomes current when it is built; otherwise `octavo release` makes it so."""
     options: Options = field(default_factory=lambda: NO_OPTIONS)
     """What the command line says of the sources."""
     failures: dict[str, OctavoError | str] = field(default_factory=dict[str, "OctavoError | str"])
@@ -160,6 +162,13 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Conte
         [parts / NODES.file, parts / EDGES.file, work.graph_findings],
     )
     yield task(
+        "calibrate",
+        partial(stages.calibrate, work, encoder, cache, build.workers),
+        [documents, passages, work.texts, work.windows, work.columns],
+        [work.gate],
+        encoder=encoder.name,
+    )
+    yield task(
         "resources",
         partial(stages.resources, work),
         [documents, work.pack],
@@ -168,12 +177,12 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Conte
     inputs = [
         documents, passages, work.pack, work.windows, work.columns, work.lexical, parts / SECTIONS.file,
         parts / NODES.file, parts / EDGES.file, parts / RESOURCES.file, work.passage_findings, work.graph_findings,
-        work.resource_findings,
+        work.resource_findings, work.gate,
     ]  # fmt: skip
     yield {
         **task(
             "release",
-            partial(stages.publish, work, build.dist, encoder, build.progress, strict=build.strict),
+            partial(stages.publish, work, build.dist, encoder, build.progress, strict=build.strict, point=build.point),
             inputs,
             [work.released],
         ),

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from octavo_artifact.command import Command
 from octavo_artifact.errors import ArtifactError, ConfigError
+from octavo_artifact.parameters import GateMode
 
 if TYPE_CHECKING:
-    from octavo_evals.gate import Verdict
+    from octavo_evals.judge import Verdict
     from octavo_evals.queries import QuerySet
     from octavo_evals.results import Results
     from octavo_evals.retrieval import Timing
@@ -36,6 +37,7 @@ def _arguments(parser: ArgumentParser) -> None:
     _cases_options(run)
     _target_options(run)
     run.add_argument("--k", type=_k, default=50, metavar="N", help="passages to ask for (50)")
+    run.add_argument("--gate", choices=get_args(GateMode), help="what becomes of an improbable answer (the pack's own)")
     run.add_argument("--out", type=Path, metavar="PATH", help="file of results; with several CASES, a folder")
     run.add_argument("--run", type=Path, metavar="FILE", dest="trec", help="also write what was found as a TREC run")
     run.add_argument("--timings", type=Path, metavar="FILE", help="also write how long each search took, as JSON")
@@ -169,7 +171,7 @@ def _evaluated(arguments: Namespace, path: Path, timings: list[Timing] | None) -
     today = _today(arguments.today, cases)
     with _target(arguments, cases, today) as target:
         check_files(target, cases)
-        return evaluate(target, cases, today, arguments.k, timings)
+        return evaluate(target, cases, today, arguments.k, arguments.gate, timings)
 
 
 def _cases(arguments: Namespace, path: Path) -> QuerySet:
@@ -228,7 +230,7 @@ def _report(arguments: Namespace) -> int:
 
 
 def _check(arguments: Namespace) -> int:
-    from octavo_evals.gate import check, read_floors
+    from octavo_evals.judge import check, read_floors
     from octavo_evals.results import read_results
     from octavo_evals.targets import open_target
 
@@ -242,7 +244,7 @@ def _check(arguments: Namespace) -> int:
 
 
 def _compare(arguments: Namespace) -> int:
-    from octavo_evals.gate import ComparisonError, compare, edited, judged, read_noise
+    from octavo_evals.judge import ComparisonError, compare, edited, judged, read_noise
     from octavo_evals.results import read_results
 
     base, new = read_results(arguments.base), read_results(arguments.new)
@@ -253,7 +255,7 @@ def _compare(arguments: Namespace) -> int:
 
 
 def _noise(arguments: Namespace) -> int:
-    from octavo_evals.gate import noise_bytes, read_noise
+    from octavo_evals.judge import noise_bytes, read_noise
     from octavo_evals.results import read_results
 
     arguments.out.write_bytes(noise_bytes([read_results(path) for path in arguments.runs]))
@@ -263,7 +265,7 @@ def _noise(arguments: Namespace) -> int:
 
 
 def _release(arguments: Namespace) -> int:
-    from octavo_evals.gate import check, compare, judged, read_floors, read_noise
+    from octavo_evals.judge import check, compare, judged, read_floors, read_noise
     from octavo_evals.queries import read_query_set
     from octavo_evals.retrieval import check_files, evaluate
     from octavo_evals.targets import open_target
@@ -298,7 +300,7 @@ def _current(dist: Path, slug: str, today: date) -> Target | str:
 
 
 def _told(message: str) -> Verdict:
-    from octavo_evals.gate import Verdict
+    from octavo_evals.judge import Verdict
 
     return Verdict("current release", True, message)
 

@@ -1,257 +1,145 @@
-"""The gate: may a release go out, by the results of evaluating it?
+"""The relevance gate over query sets: what is refused, rightly and wrongly, and the weights that fit.
 
-Two kinds of trouble are kept apart. What cannot be judged, such as runs over different questions, is an error. What was
-judged and found wanting is a verdict that did not pass.
+    python -m octavo_evals.gate DIST QUERIES.yaml... [--fit]
+
+A question without expected files has no answer in the pack; of the others the gate must refuse none. `--fit` prints
+the weights and thresholds that `octavo_build.calibrate` should have by these questions, and how they judge each pack
+when they were fitted without it.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import combinations
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, cast
 
-import yaml
+import numpy as np
+from numpy.typing import NDArray
 
-from octavo_artifact.errors import ConfigError
-from octavo_artifact.ids import canonical_json
-from octavo_evals.bootstrap import paired
-from octavo_evals.measures import NAMES
-from octavo_evals.queries import Query, QuerySet
-from octavo_evals.results import LOWER_IS_BETTER, Estimate, Labelled, Results, cases_sha256, labels
-from octavo_evals.targets import Target
+from octavo_artifact.gate import Weights
+from octavo_evals.queries import read_query_set
+from octavo_serve.catalog import open_catalog
+from octavo_serve.requests import SearchRequest
 
-NOISE_FORMAT = 1
-SHOWN = 5
-"""Questions or parameters that a message names at most."""
+Floats = NDArray[np.float64]
 
-
-class ComparisonError(ConfigError):
-    """Two runs, or a run and what it is held against, do not belong together: run again, or say that it is meant."""
+FALSE_REFUSALS = 0.03
+DOUBTED = 0.10
+_RIDGE = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """One thing that was judged."""
+class Judged:
+    """A question, as the gate sees it."""
 
-    subject: str
-    """What was judged: `cases`, `configuration`, or a measure."""
-    passed: bool
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A measure of two runs over the same questions."""
-
-    measure: str
-    base: float
-    new: float
-    change: Estimate
-    """New minus base, paired by question."""
-    noise: float
-    """How far runs of the same code differ."""
-    worse: tuple[str, ...]
-    """Ids of the questions that lost, in the order of the query set."""
-    better: tuple[str, ...]
-
-    @property
-    def regression(self) -> bool:
-        """Whether it is worse by more than chance and noise."""
-        return _certain(self.change, -_sign(self.measure)) and abs(self.change.mean) > self.noise
-
-    @property
-    def improvement(self) -> bool:
-        """Whether it is better by more than chance and noise."""
-        return _certain(self.change, _sign(self.measure)) and abs(self.change.mean) > self.noise
+    pack: str
+    answerable: bool
+    inputs: tuple[float, ...]
+    """What the weights but the intercept multiply."""
+    probability: float
+    refused: bool
 
 
-def check(results: Results, cases: QuerySet, target: Target | None, floors: Mapping[str, float]) -> list[Verdict]:
-    """Whether results are of exactly these cases, of the configuration of this release, and clear the floors.
-
-    The release itself may be another one: its text may have been edited since. That is told and passes, for whether
-    the edit made it worse is what `compare` finds out.
-    """
-    verdicts = [_of_cases(results, cases.queries)]
-    if target is not None:
-        verdicts += _of_release(results, target)
-    return [*verdicts, *_of_floors(results, floors)]
-
-
-def _of_cases(results: Results, queries: Sequence[Query]) -> Verdict:
-    if different := edited(results.queries, queries):
-        return Verdict("cases", False, f"{results.cases.file}: {different} since the run; run it again")
-    if results.cases.sha256 != cases_sha256(queries):
-        return Verdict("cases", False, f"{results.cases.file}: its questions stand in another order; run it again")
-    return Verdict("cases", True, f"exactly the {len(queries)} questions of {results.cases.file}")
-
-
-def _of_release(results: Results, target: Target) -> Iterator[Verdict]:
-    artifact = target.artifact
-    if results.artifact.slug != artifact.slug:
-        raise ComparisonError(f"the results are of the pack {results.artifact.slug}, the release is of {artifact.slug}")
-    current = {**target.parameters, "k": results.configuration.parameters.get("k")}
-    changed = _changed(results.configuration.parameters, current)
-    if changed:
-        yield Verdict("configuration", False, f"{_listed(changed)} changed since the run; run it again")
-    else:
-        yield Verdict("configuration", True, "the one that the release has")
-    if results.artifact.digest != artifact.digest:
-        message = f"the run was of {results.artifact.digest[:12]}, this is {artifact.digest[:12]}: other text, same search"
-        yield Verdict("release", True, message if not changed else message.partition(":")[0])
-
-
-def _of_floors(results: Results, floors: Mapping[str, float]) -> Iterator[Verdict]:
-    for name, bound in floors.items():
-        found = results.measures.get(name)
-        if found is None:
-            yield Verdict(name, False, "no question of the run has it, and there is a floor for it")
+def judge(dist: Path, files: Sequence[Path]) -> list[Judged]:
+    """Ask every question that the gate judges; those in a language that is not the pack's are left out."""
+    catalog = open_catalog(dist)
+    judged: list[Judged] = []
+    for queries in map(read_query_set, files):
+        pack = catalog.choose(queries.pack)
+        gate = pack.manifest.gate
+        if gate is None:
             continue
-        passed = found.mean <= bound if name in LOWER_IS_BETTER else found.mean >= bound
-        word = "at most" if name in LOWER_IS_BETTER else "at least"
-        yield Verdict(name, passed, f"{found.mean:.3f}, expected {word} {bound:g}")
+        for query in queries.queries:
+            request = SearchRequest(query=query.text)
+            features = pack.compare(request)
+            if features is not None:
+                refused = pack.search(request)["refused"]
+                judged.append(
+                    Judged(pack.slug, bool(query.expected), gate.inputs(features), gate.probability(features), refused)
+                )
+    return judged
 
 
-def compare(
-    base: Results, new: Results, noise: Mapping[str, float] | None = None, *, across_releases: bool = False
-) -> list[Difference]:
-    """Each measure of two runs over the same questions, in the order of `NAMES`.
-
-    Raises ComparisonError for runs over different packs or questions, and for runs of different releases unless that
-    is said to be meant.
-    """
-    if base.artifact.slug != new.artifact.slug:
-        raise ComparisonError(f"runs of different packs: {base.artifact.slug} and {new.artifact.slug}")
-    if different := edited(base.queries, new.queries):
-        raise ComparisonError(f"runs over different questions: {different}; run both over the same cases")
-    if base.artifact.digest != new.artifact.digest and not across_releases:
-        raise ComparisonError(
-            f"runs of different releases, {base.artifact.digest[:12]} and {new.artifact.digest[:12]}; "
-            "if that is meant, say --across-releases"
-        )
-    return [_difference(name, base, new, (noise or {}).get(name, 0.0)) for name in NAMES if name in base.measures]
+def area(answerable: Sequence[float], unanswerable: Sequence[float]) -> float:
+    """Under the ROC curve: how often an answerable question scores above an unanswerable one; ties count half."""
+    above = np.subtract.outer(np.array(answerable), np.array(unanswerable))
+    return float(((above > 0) + 0.5 * (above == 0)).mean()) if above.size else float("nan")
 
 
-def _difference(name: str, base: Results, new: Results, noise: float) -> Difference:
-    after = {query.id: query.measures for query in new.queries}
-    rows = [(query.id, query.measures[name], after[query.id][name]) for query in base.queries if name in query.measures]
-    gains = [(query_id, (new_value - old) * _sign(name)) for query_id, old, new_value in rows]
-    return Difference(
-        measure=name,
-        base=base.measures[name].mean,
-        new=new.measures[name].mean,
-        change=paired([old for _, old, _ in rows], [new_value for _, _, new_value in rows]),
-        noise=noise,
-        worse=tuple(query_id for query_id, gain in gains if gain < 0),
-        better=tuple(query_id for query_id, gain in gains if gain > 0),
-    )
+def fit(judged: Sequence[Judged]) -> Weights:
+    """Logistic regression with a ridge, by Newton's steps; each pack weighs the same, and each kind in it."""
+    inputs = np.array([each.inputs for each in judged])
+    spread = inputs.std(axis=0)
+    spread[spread == 0] = 1
+    design = np.column_stack([np.ones(len(judged)), inputs / spread])
+    answerable = np.array([each.answerable for each in judged], dtype=np.float64)
+    kinds = Counter((each.pack, each.answerable) for each in judged)
+    weight = np.array([50 / kinds[each.pack, each.answerable] for each in judged])
+    ridge = np.diag([0.0, *[_RIDGE] * inputs.shape[1]])
+    found = np.zeros(design.shape[1])
+    for _ in range(30):
+        probability = 1 / (1 + np.exp(-design @ found))
+        curvature = design.T @ (design * (weight * probability * (1 - probability))[:, None]) + ridge
+        found += np.linalg.solve(curvature, design.T @ (weight * (answerable - probability)) - ridge @ found)
+    return Weights(*(round(float(value), 2) for value in (found[0], *(found[1:] / spread))))
 
 
-def judged(differences: Sequence[Difference]) -> list[Verdict]:
-    """A verdict a measure."""
-    return [Verdict(one.measure, not one.regression, _told(one)) for one in differences]
+def probabilities(weights: Weights, judged: Sequence[Judged]) -> list[float]:
+    """What these weights say of the questions."""
+    values = np.array([getattr(weights, field.name) for field in fields(Weights)])
+    inputs = np.array([(1.0, *each.inputs) for each in judged])
+    return (1 / (1 + np.exp(-inputs @ values))).tolist()
 
 
-def _told(one: Difference) -> str:
-    change = f"{one.base:.3f} -> {one.new:.3f} ({one.change.mean:+.3f}, {one.change.low:+.3f} to {one.change.high:+.3f})"
-    if one.regression:
-        return f"{change}: worse by more than chance and noise ({one.noise:.3f}); lost {_listed(one.worse)}"
-    if one.improvement:
-        return f"{change}: better; won {_listed(one.better)}"
-    return change if one.worse or one.better else f"{one.new:.3f}, unchanged"
+def without_each_pack(judged: Sequence[Judged]) -> list[float]:
+    """What weights that were fitted without a pack say of its questions."""
+    found = [0.0] * len(judged)
+    for pack in {each.pack for each in judged}:
+        rows = [row for row, each in enumerate(judged) if each.pack == pack]
+        weights = fit([each for each in judged if each.pack != pack])
+        for row, value in zip(rows, probabilities(weights, [judged[row] for row in rows]), strict=True):
+            found[row] = value
+    return found
 
 
-def noise_of(runs: Sequence[Results]) -> dict[str, float]:
-    """By measure, how far the means of two runs of the same code over the same release lie apart at most.
-
-    Raises ComparisonError for fewer than two runs, and for runs that are not of the same release, cases and
-    configuration.
-    """
-    if len(runs) < 2:
-        raise ComparisonError(f"{len(runs)} run, expected two or more of the same release")
-    for one, other in combinations(runs, 2):
-        compare(one, other)
-        if changed := _changed(one.configuration.parameters, other.configuration.parameters):
-            raise ComparisonError(f"runs of different configurations: {_listed(changed)}")
-    columns = {name: [run.measures[name].mean for run in runs] for name in NAMES if name in runs[0].measures}
-    return {name: round(max(means) - min(means), 6) for name, means in columns.items()}
+def threshold(judged: Sequence[Judged], found: Sequence[float], share: float) -> float:
+    """The highest that at most this share of the answerable questions stays below."""
+    answerable = sorted(value for each, value in zip(judged, found, strict=True) if each.answerable)
+    return answerable[int(share * len(answerable))]
 
 
-def noise_bytes(runs: Sequence[Results]) -> bytes:
-    """The noise of runs as a file."""
-    measures = noise_of(runs)
-    described = {"artifact": asdict(runs[0].artifact), "cases": asdict(runs[0].cases), "runs": len(runs)}
-    return canonical_json({"format": NOISE_FORMAT, "kind": "noise", **described, "measures": measures})
+def table(judged: Sequence[Judged], found: Sequence[float], refuses: Callable[[int], bool]) -> str:
+    """Refusals and the area under the curve, a line a pack and one over all; `refuses` says it of a row."""
+    lines = [f"{'pack':<16} {'unanswerable':>12} {'refused':>8} {'answerable':>11} {'refused':>8} {'AUC':>6}"]
+    for pack in [*sorted({each.pack for each in judged}), "all"]:
+        rows = [row for row, each in enumerate(judged) if pack in (each.pack, "all")]
+        kinds = [[row for row in rows if judged[row].answerable is kind] for kind in (True, False)]
+        yes, no = kinds
+        shares = [f"{sum(map(refuses, kind)) / len(kind):.3f}" if kind else "" for kind in kinds]
+        curve = area([found[row] for row in yes], [found[row] for row in no])
+        lines.append(f"{pack:<16} {len(no):>12} {shares[1]:>8} {len(yes):>11} {shares[0]:>8} {curve:6.3f}")
+    return "\n".join(lines)
 
 
-def read_noise(path: Path) -> dict[str, float]:
-    """What `octavo eval gate noise` wrote, by measure. Raises ConfigError."""
-    try:
-        fields = json.loads(path.read_bytes())
-        if (fields["format"], fields["kind"]) == (NOISE_FORMAT, "noise"):
-            return {str(name): float(value) for name, value in fields["measures"].items()}
-    except OSError as error:
-        raise ConfigError(f"{path.name}: cannot be read ({error.strerror})") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        pass
-    raise ConfigError(f"{path.name}: expected what `octavo eval gate noise` writes")
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print how the releases' own gates judge; with `--fit`, what would fit."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dist", type=Path)
+    parser.add_argument("queries", type=Path, nargs="+")
+    parser.add_argument("--fit", action="store_true")
+    arguments = parser.parse_args(argv)
+    judged = judge(arguments.dist, arguments.queries)
+    print(table(judged, [each.probability for each in judged], lambda row: judged[row].refused))
+    if arguments.fit:
+        found = without_each_pack(judged)
+        refuse_below, doubt_below = (threshold(judged, found, share) for share in (FALSE_REFUSALS, DOUBTED))
+        print(f"\n{fit(judged)}\nrefuse below {refuse_below:.2f}, doubt below {doubt_below:.2f}; each pack left out:")
+        print(table(judged, found, lambda row: found[row] < refuse_below))
+    return 0
 
 
-def read_floors(path: Path) -> dict[str, float]:
-    """The bounds that a pack's results have to clear, by measure: the least, or the most where lower is better.
-
-    Raises ConfigError for a measure that there is not, and for a bound that is no number from 0 to 1.
-    """
-    try:
-        data: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path.name}: cannot be read ({error.strerror})") from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path.name}: not YAML") from error
-    if not isinstance(data, dict) or not data:
-        raise ConfigError(f"{path.name}: expected a mapping of measures to bounds")
-    for name, bound in (floors := cast(dict[Any, Any], data)).items():
-        if name not in NAMES:
-            raise ConfigError(f"{path.name}: {name}: no measure; expected one of {', '.join(NAMES)}")
-        if isinstance(bound, bool) or not isinstance(bound, int | float) or not 0 <= bound <= 1:
-            raise ConfigError(f"{path.name}: {name}: {bound!r}, expected a number from 0 to 1")
-    return {name: float(floors[name]) for name in NAMES if name in floors}
-
-
-def edited(before: Sequence[Labelled], after: Sequence[Labelled]) -> str:
-    """In words, which questions were added, removed or edited; empty when none was."""
-    old, new = ({query.id: labels(query) for query in queries} for queries in (before, after))
-    groups = {
-        "added": [query_id for query_id in new if query_id not in old],
-        "removed": [query_id for query_id in old if query_id not in new],
-        "edited": [query_id for query_id in old if query_id in new and old[query_id] != new[query_id]],
-    }
-    return ", ".join(f"{_listed(ids)} {what}" for what, ids in groups.items() if ids)
-
-
-def _changed(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Names of the parameters that differ, `retrieval.candidates`."""
-    names: list[str] = []
-    for name in sorted(before.keys() | after.keys()):
-        old, new = before.get(name), after.get(name)
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
-            names += _changed(cast(Mapping[str, Any], old), cast(Mapping[str, Any], new), f"{prefix}{name}.")
-        elif old != new:
-            names.append(f"{prefix}{name}")
-    return names
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
-
-
-def _sign(measure: str) -> int:
-    return -1 if measure in LOWER_IS_BETTER else 1
-
-
-def _certain(change: Estimate, sign: int) -> bool:
-    """Whether the whole interval lies on the side of `sign`."""
-    return min(change.low * sign, change.high * sign) > 0
+if __name__ == "__main__":
+    sys.exit(main())

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from xml.etree import ElementTree
 
 from octavo_evals.bootstrap import estimates
-from octavo_evals.gate import Verdict
+from octavo_evals.judge import Verdict
 from octavo_evals.results import Estimate, Results
 
 COLUMNS = ("R@1", "R@3", "R@5", "R@10", "RR", "nDCG@10", "right_refusal", "false_refusal", "must_not@10")

@@ -50,8 +50,9 @@ class Configuration:
     """What decides an answer beside the pack's text and the question."""
 
     parameters: Mapping[str, Any]
-    """`k` (passages asked for), `retrieval` (every parameter in force), `encoder` (fingerprint), and the parameters of
-    the build; those that an endpoint does not tell are None.
+    """`k` (passages asked for), `gate` (the mode that was asked for, None for the pack's own), `retrieval` (every
+    parameter in force), `encoder` (fingerprint), and the parameters of the build; what an endpoint does not tell is
+    None. The gate's scale is no part of it: it follows from the text, and changes with each edit.
     """
 
     @property

@@ -10,6 +10,7 @@ from typing import Any
 
 from octavo_artifact import __version__
 from octavo_artifact.errors import PackError
+from octavo_artifact.parameters import GateMode
 from octavo_evals.bootstrap import estimates
 from octavo_evals.measures import CONTEXT, NAMES, of_ours, of_the_field
 from octavo_evals.queries import Query, QuerySet
@@ -32,17 +33,23 @@ class Timing:
 
 
 def evaluate(
-    target: Target, cases: QuerySet, today: str, k: int = RESULTS, timings: list[Timing] | None = None
+    target: Target,
+    cases: QuerySet,
+    today: str,
+    k: int = RESULTS,
+    gate: GateMode | None = None,
+    timings: list[Timing] | None = None,
 ) -> Results:
     """Ask every question for `k` passages.
 
-    `today` is the day by which the target tells ages; `timings` receives how long each search took. `check_files` says
+    `gate` is what becomes of an improbable answer, by default as the pack says; `today` is the day by which the target tells ages; `timings` receives how long each search took. `check_files` says
     whether the questions are about this pack.
     """
+    mode = {} if gate is None else {"gate": gate}
     answers: dict[str, Mapping[str, Any]] = {}
     for query in cases.queries:
         start = perf_counter()
-        answers[query.id] = target.search(query.text, k, query.filters)
+        answers[query.id] = target.search(query.text, k, {**query.filters, **mode})
         if timings is not None:
             timings.append(Timing(query.id, perf_counter() - start))
     found = {query_id: _files(answer) for query_id, answer in answers.items()}
@@ -56,7 +63,7 @@ def evaluate(
     return Results(
         cases=Cases(cases.file, cases_sha256(cases.queries), len(cases.queries)),
         artifact=target.artifact,
-        configuration=Configuration({**target.parameters, "k": k}),
+        configuration=Configuration({**target.parameters, "k": k, "gate": gate}),
         libraries={"octavo": __version__, **{name: version(name) for name in LIBRARIES}},
         date=today,
         measures=estimates([query.measures for query in queries], NAMES),
