@@ -146,3 +146,17 @@ def test_the_command_writes_one_file(tmp_path: Path) -> None:
 def test_no_results_are_an_error() -> None:
     with pytest.raises(ConfigError, match="expected at least one file"):
         series_of([])
+
+
+def test_measures_stand_by_name_and_cut_after_those_of_the_headline() -> None:
+    one = Estimate(0.5, 0.4, 0.6, 1)
+    named = replace(NOW, measures=dict.fromkeys(["R@1", "R@10", "R@3", "RR", "nDCG@10", "context_recall@10"], one))
+    (found,) = series_of([named])
+    assert [each.name for each in found.figures] == ["nDCG@10", "RR", "R@1", "R@3", "R@10", "context_recall@10"]
+
+
+def test_a_refused_question_counts_as_right_when_the_pack_has_an_answer() -> None:
+    refused = results("a" * 64, query("a", 0.0, refused=True, probability=0.1))
+    (found,) = series_of([refused])
+    assert found.reliability
+    assert found.reliability.bins[0].right == 1.0

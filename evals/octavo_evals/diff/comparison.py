@@ -41,7 +41,7 @@ class Comparison:
     movements: Movements | None
     """None when no question was asked: there was none, or both are one release."""
     settings: tuple[FieldChange, ...]
-    """Of pack, encoder, parameters and libraries."""
+    """Of pack, encoder, relevance gate, parameters and libraries."""
     counts: tuple[Amount, ...]
     sizes: tuple[Amount, ...]
     findings: tuple[Amount, ...]

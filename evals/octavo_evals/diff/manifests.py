@@ -27,10 +27,11 @@ class Amount:
 
 
 def settings(old: Manifest, new: Manifest) -> tuple[FieldChange, ...]:
-    """What differs of pack, encoder, parameters and libraries, by dotted name, sorted."""
+    """What differs of pack, encoder, gate, parameters and libraries, by dotted name, sorted."""
     before, after = dict(_flat("", _described(old))), dict(_flat("", _described(new)))
     names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-    return tuple(FieldChange(name, before.get(name), after.get(name)) for name in names)
+    told = {f"pack.metadata.{name.removeprefix('pack.')}" for name in names}  # what its author wrote, a second time
+    return tuple(FieldChange(name, before.get(name), after.get(name)) for name in names if name not in told)
 
 
 def sizes(old: Manifest, new: Manifest) -> tuple[Amount, ...]:
@@ -52,6 +53,7 @@ def _described(manifest: Manifest) -> dict[str, Any]:
     return {
         "pack": manifest.pack,
         "encoder": asdict(manifest.encoder) | {"fingerprint": fingerprint(manifest.encoder)},
+        "gate": asdict(manifest.gate) if manifest.gate else {},
         "parameters": manifest.parameters,
         "libraries": manifest.libraries,
     }

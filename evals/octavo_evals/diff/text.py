@@ -42,6 +42,8 @@ class Block:
     title: str
     summary: str
     items: tuple[Item, ...] = ()
+    quoted: bool = False
+    """Whether the names are sentences."""
 
 
 def blocks(comparison: Comparison) -> Iterator[Block]:
@@ -76,7 +78,8 @@ def blocks(comparison: Comparison) -> Iterator[Block]:
         if movements.old_reciprocal_rank is not None and movements.new_reciprocal_rank is not None:
             rank = f"RR {movements.old_reciprocal_rank:.3f} -> {movements.new_reciprocal_rank:.3f}"
             summary += f"; {rank} over {movements.labelled} labelled"
-        yield Block("Questions", summary, tuple(map(_movement, movements.questions)))
+        shown_ones = tuple(_movement(each) for each in movements.questions if each.gain or each.top_moved)
+        yield Block("Questions", summary, shown_ones, quoted=True)
     if comparison.settings:
         changes = comparison.settings
         yield Block("Settings", _plural(len(changes), "field"), tuple(Item("~", c.field, arrow(c)) for c in changes))
@@ -119,7 +122,8 @@ def markdown(comparison: Comparison) -> str:
         for item in block.items[:SHOWN]:
             note = f": {_prose(item.note)}" if item.note else ""
             word = {"+": "added ", "-": "removed ", ">": "moved "}.get(item.sign, "")
-            lines.append(f"* {word if block.title in ('Documents', 'Edges') else ''}{_code(item.code)}{note}")
+            name = f"“{_prose(item.code)}”" if block.quoted else _code(item.code)
+            lines.append(f"* {word if block.title in ('Documents', 'Edges') else ''}{name}{note}")
         lines += _rest(block.items, lambda text: f"* {text}")
     return "\n".join(lines) + "\n"
 
@@ -175,9 +179,6 @@ def _movement(movement: Movement) -> Item:
     if movement.top_moved:
         came = f", was {best.old_rank or 'not there'}" if best else ""
         notes.append(f"first is {_where(best)}{came}" if best else "nothing is found")
-    else:
-        notes += [f"{each.new_rank} is new: {_where(each)}" for each in movement.places if each.old_rank is None][:1]
-        notes += [f"{each.old_rank} is gone: {_where(each)}" for each in movement.places if each.new_rank is None][:1]
     sign = "-" if movement.gain < 0 else "+" if movement.gain > 0 else "~"
     return Item(sign, movement.question.text, "; ".join(notes))
 
@@ -203,7 +204,7 @@ def _plural(count: int, noun: str) -> str:
 
 def _prose(text: str) -> str:
     """Text in which Markdown and HTML mean nothing."""
-    return re.sub(r"([\\`*_\[\]<>&|~#])", r"\\\1", printable(text))
+    return re.sub(r"([\\`*_\[\]<>&~])", r"\\\1", printable(text).replace(" -> ", " → "))
 
 
 def _code(text: str) -> str:

@@ -169,7 +169,7 @@ def _series(results: Sequence[Results], dist: Path | None) -> Series:
     )
     pairs = [(asked_before[_identity(q)], q) for q in last.queries if _identity(q) in asked_before]
     names = [name for name in HEADLINE if name in last.measures]
-    names += [name for name in last.measures if name not in names]
+    names += sorted(last.measures.keys() - {*names}, key=_by_name_and_cut)
     return Series(
         slug=last.artifact.slug,
         cases=last.cases.file,
@@ -185,6 +185,11 @@ def _series(results: Sequence[Results], dist: Path | None) -> Series:
         trends=tuple(_trends(results, names)) if base else (),
         reliability=_reliability(last),
     )
+
+
+def _by_name_and_cut(name: str) -> tuple[str, int]:
+    measure, _, cut = name.partition("@")
+    return measure, int(cut) if cut.isdecimal() else 0
 
 
 def _identity(query: QueryResult) -> bytes:
@@ -268,6 +273,10 @@ def _reliability(results: Results) -> Reliability | None:
 
 
 def _right(query: QueryResult) -> bool:
-    """Whether one of the first passages is of a file that answers."""
+    """Whether one of the first passages is of a file that answers; of a refused question, whose passages are not told,
+    whether the pack has an answer.
+    """
+    if query.refused:
+        return query.answerable
     expected = {qrel.doc_id for qrel in query.expected}
     return any(passage.source_file in expected for passage in query.passages)
