@@ -6,15 +6,21 @@ import json
 import shlex
 import urllib.error
 import urllib.request
-from collections.abc import Generator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from typing import Any, Protocol, cast
 from urllib.parse import urlencode, urlsplit
 
-from octavo_artifact.errors import ArtifactError, ConfigError, NotFoundError, PackError
+from octavo_artifact.errors import ArtifactError, ConfigError, NotFoundError, OctavoError, PackError
 from octavo_artifact.ids import DIGEST
 from octavo_artifact.manifest import fingerprint, read_pointer
 from octavo_artifact.parameters import read_retrieval
@@ -163,7 +169,7 @@ class HttpEndpoint(_Endpoint):
     def has(self, path: str) -> bool:
         """Whether the pack has a file."""
         try:
-            self._get("/graph", {"path": path, "depth": 1, "n": 1, **self._named()})
+            self._get("/graph", {"path": path, "depth": 1, **self._named()})
         except NotFoundError:
             return False
         return True
@@ -216,44 +222,61 @@ class McpEndpoint(_Endpoint):
         return {"pack": self._slug} if self._slug else {}
 
 
-@contextmanager
-def _mcp(target: Any, slug: str | None) -> Generator[McpEndpoint]:
-    """A session of the client, kept open in a thread of its own while questions are asked."""
-    from anyio.from_thread import start_blocking_portal
-    from mcp import Client
-
-    with (
-        start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(Client(target, read_timeout_seconds=TIMEOUT)) as client,
-    ):
-
-        def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
-            answer = portal.call(client.call_tool, name, arguments)
-            return None if answer.is_error else answer.structured_content
-
-        yield McpEndpoint(call, slug)
-
-
 def connect(endpoint: str, slug: str | None, key: str | None) -> AbstractContextManager[Target]:
     """The target of `--url`: a server's address (HTTP), a URL whose path ends in `/mcp`, or a command that speaks MCP on
     stdio, such as `octavo stdio dist`. `key` is sent to URLs as a bearer token.
     """
     if not endpoint.startswith(("http://", "https://")):
-        from mcp import StdioServerParameters
-        from mcp.client.stdio import stdio_client
-
-        command, *arguments = shlex.split(endpoint) or [""]
-        return _mcp(stdio_client(StdioServerParameters(command=command, args=arguments)), slug)
-    if not urlsplit(endpoint).path.endswith("/mcp"):
-        return nullcontext(HttpEndpoint(endpoint, slug, key))
-    return _mcp_over_http(endpoint, slug, key)
+        return _mcp(_over_stdio(endpoint), slug)
+    if urlsplit(endpoint).path.endswith("/mcp"):
+        return _mcp(_over_http(endpoint, key), slug)
+    return nullcontext(HttpEndpoint(endpoint, slug, key))
 
 
 @contextmanager
-def _mcp_over_http(url: str, slug: str | None, key: str | None) -> Generator[McpEndpoint]:
+def _mcp(session: AbstractAsyncContextManager[Any], slug: str | None) -> Generator[McpEndpoint]:
+    """A session of the official client, kept open in a thread of its own while questions are asked."""
+    from anyio.from_thread import start_blocking_portal
+    from mcp.shared.exceptions import MCPError
+
+    failure: OctavoError | None = None
+    try:
+        with start_blocking_portal() as portal, portal.wrap_async_context_manager(session) as client:
+
+            def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
+                answer = portal.call(client.call_tool, name, arguments)
+                return None if answer.is_error else answer.structured_content
+
+            try:
+                yield McpEndpoint(call, slug)
+            except OctavoError as error:  # kept from the client's task groups, which would wrap it
+                failure = error
+    except (ExceptionGroup, OSError, MCPError) as error:
+        raise ArtifactError(f"the endpoint does not speak MCP ({type(error).__name__})") from error
+    if failure is not None:
+        raise failure
+
+
+@asynccontextmanager
+async def _over_http(url: str, key: str | None) -> AsyncGenerator[Any]:
+    from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
     from mcp.shared._httpx_utils import create_mcp_http_client
 
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    with _mcp(streamable_http_client(url, http_client=create_mcp_http_client(headers)), slug) as endpoint:
-        yield endpoint
+    async with (
+        create_mcp_http_client(headers) as http_client,
+        Client(streamable_http_client(url, http_client=http_client), read_timeout_seconds=TIMEOUT) as client,
+    ):
+        yield client
+
+
+@asynccontextmanager
+async def _over_stdio(command: str) -> AsyncGenerator[Any]:
+    from mcp import Client, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    program, *arguments = shlex.split(command) or [""]
+    target = stdio_client(StdioServerParameters(command=program, args=arguments))
+    async with Client(target, read_timeout_seconds=TIMEOUT) as client:
+        yield client
