@@ -34,6 +34,7 @@ OLD = {
     "oil.md": "---\ntitle: Oil\nid: lamp/oil\n---\n# Oil\n\nThe tank holds three litres of paraffin.\n",
     "glass.md": "# Glass\n\nClean the glass chimney with vinegar.\n",
     "storm.md": "# Storm\n\nShutter the lantern room before a gale.\n",
+    "log.md": f"# Log\n\n{LONG}\n\n## Entries\n\n{LONG[::-1]}\n",
     "label.md": "---\ntitle: Label\ntype: concept\nrelated: [storm.md]\n---\n# Label\n\nThe brass label says 1881.\n",
 }
 NEW = {
@@ -44,6 +45,7 @@ NEW = {
     "lens/glass.md": OLD["glass.md"],
     "beam.md": f"---\ntitle: 'Beam {HOSTILE}'\n---\n# Beam\n\nIt reaches twelve miles. "
     f"See [the wick](wick.md), [gone](gone.md). {LONG}\n{TURNING}",
+    "log.md": OLD["log.md"].replace("# Log", "# Logbook"),
     "label.md": OLD["label.md"].replace("type: concept", "type: fact"),
 }
 

@@ -19,7 +19,7 @@ from octavo_evals.diff.contents import Citation, DocumentChange, FieldChange
 from octavo_evals.diff.lines import compare_lines
 from octavo_evals.diff.questions import Question, sample
 from octavo_evals.diff.releases import read_release, resolve
-from octavo_evals.diff.text import markdown, printable, terminal
+from octavo_evals.diff.text import arrow, markdown, printable, terminal
 from octavo_evals.pages import diff_page
 
 
@@ -34,6 +34,7 @@ def test_every_document_that_differs_is_told_once(comparison: Comparison) -> Non
         ("added", None, "beam.md"),
         ("changed", "label.md", "label.md"),
         ("moved", "glass.md", "lens/glass.md"),
+        ("changed", "log.md", "log.md"),
         ("removed", "storm.md", "storm.md"),
         ("moved", "oil.md", "tank/oil.md"),
         ("changed", "wick.md", "wick.md"),
@@ -59,13 +60,19 @@ def test_the_id_of_a_moved_document_is_another_unless_its_author_gave_it(compari
 
 def test_passages_are_told_by_the_hash_of_their_span(comparison: Comparison) -> None:
     kinds = [change.kind for change in comparison.contents.passages]
-    assert [kinds.count(kind) for kind in ("added", "removed", "changed")] == [1, 1, 1]
+    assert [kinds.count(kind) for kind in ("added", "removed", "changed")] == [2, 2, 1]
     assert comparison.contents.passages_kept > 0
 
 
 def test_a_passage_whose_text_moved_to_another_document_is_moved(comparison: Comparison) -> None:
     moved = [(change.old, change.new) for change in comparison.contents.passages if change.kind == "moved"]
     assert [(old[:18], new[:18]) for old, new in moved if old and new] == [("lamp/wick#turning:", "lamp/beam#turning:")]
+
+
+def test_a_passage_under_another_heading_is_in_another_context(comparison: Comparison) -> None:
+    (found,) = [change for change in comparison.contents.passages if change.kind == "context"]
+    assert found.old == found.new
+    assert (found.old or "").startswith("lamp/log#entries:")
 
 
 def test_edges_that_came_and_went_are_told(comparison: Comparison) -> None:
@@ -159,6 +166,19 @@ def test_a_pack_cannot_steer_the_terminal_or_the_notes(comparison: Comparison) -
     assert "\x1b" not in terminal(hostile, colours=False)
     assert "\\x1b\\[2J\\<b\\>\\*Lamp\\*" in markdown(hostile).replace("\\\\", "\\")
     assert printable("a\tb\u2066") == "a\\x09b\\x2066"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        pytest.param(["a", "b"], ["b", "c"], "-a, +c", id="entries of a list"),
+        pytest.param(["a", "b"], ["b", "a"], "a, b -> b, a", id="another order"),
+        pytest.param(None, ["a"], "none -> a", id="no list before"),
+        pytest.param(2.0, 3.0, "2.0 -> 3.0", id="a number"),
+    ],
+)
+def test_a_field_tells_how_it_changed(old: object, new: object, told: str) -> None:
+    assert arrow(FieldChange("field", old, new)) == told
 
 
 def test_rewritten_lines_mark_the_words_that_differ() -> None:

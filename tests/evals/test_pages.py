@@ -92,6 +92,17 @@ def test_a_page_is_quiet_fits_and_can_be_read(
     context.close()
 
 
+def test_a_page_is_printed_dark_on_light_and_whole(browser: Browser, page: Path) -> None:
+    context = browser.new_context(viewport={"width": 700, "height": 900}, color_scheme="dark")
+    shown = context.new_page()
+    shown.goto(page.as_uri())
+    shown.emulate_media(media="print", color_scheme="dark")
+    assert shown.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert shown.evaluate(CONTRAST) == []
+    assert shown.evaluate("document.documentElement.scrollWidth") <= 700
+    context.close()
+
+
 def test_a_column_sorts_when_its_head_is_pressed(browser: Browser, page: Path) -> None:
     shown = browser.new_page()
     shown.goto(page.as_uri())

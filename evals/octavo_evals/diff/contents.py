@@ -10,7 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from octavo_artifact.errors import NotFoundError
 from octavo_artifact.schema import Edge
@@ -42,6 +42,15 @@ class FieldChange:
     field: str
     old: Any
     new: Any
+
+    @property
+    def entries(self) -> tuple[list[Any], list[Any]] | None:
+        """What a list lost and what it gained, in its order; None when it is no list, or only its order is another."""
+        if not (isinstance(self.old, list) and isinstance(self.new, list)):
+            return None
+        old, new = cast(list[Any], self.old), cast(list[Any], self.new)
+        lost = [entry for entry in old if entry not in new], [entry for entry in new if entry not in old]
+        return lost if any(lost) else None
 
 
 @dataclass(frozen=True, slots=True)

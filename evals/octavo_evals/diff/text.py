@@ -33,6 +33,8 @@ class Item:
     code: str
     """A name: a path, a fragment id, a field."""
     note: str = ""
+    word: str = ""
+    """What the sign says, where it is not plain from the heading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +58,12 @@ def blocks(comparison: Comparison) -> Iterator[Block]:
         kinds = Counter(passage.kind for passage in contents.passages)
         yield Block("Passages", f"{tally(kinds, PASSAGE_KINDS)}; {contents.passages_kept} as they were")
     if contents.edges_added or contents.edges_removed:
-        edges = [("+", edge) for edge in contents.edges_added] + [("-", edge) for edge in contents.edges_removed]
+        edges = [("added", edge) for edge in contents.edges_added]
+        edges += [("removed", edge) for edge in contents.edges_removed]
         yield Block(
             "Edges",
             f"{len(contents.edges_added)} added, {len(contents.edges_removed)} removed",
-            tuple(Item(sign, f"{edge.source} -> {edge.target}", edge.kind) for sign, edge in edges),
+            tuple(Item(SIGNS[word], f"{edge.source} -> {edge.target}", edge.kind, word) for word, edge in edges),
         )
     if contents.citations:
         kinds = Counter(citation.kind for citation in contents.citations)
@@ -121,9 +124,8 @@ def markdown(comparison: Comparison) -> str:
             lines.append("")
         for item in block.items[:SHOWN]:
             note = f": {_prose(item.note)}" if item.note else ""
-            word = {"+": "added ", "-": "removed ", ">": "moved "}.get(item.sign, "")
             name = f"“{_prose(item.code)}”" if block.quoted else _code(item.code)
-            lines.append(f"* {word if block.title in ('Documents', 'Edges') else ''}{name}{note}")
+            lines.append(f"* {item.word} {name}{note}" if item.word else f"* {name}{note}")
         lines += _rest(block.items, lambda text: f"* {text}")
     return "\n".join(lines) + "\n"
 
@@ -140,7 +142,10 @@ def printable(text: str) -> str:
 
 
 def arrow(change: FieldChange) -> str:
-    """`old -> new`."""
+    """`old -> new`; of a list, what it lost and gained."""
+    if change.entries:
+        lost, gained = change.entries
+        return ", ".join([*(f"-{shown(entry)}" for entry in lost), *(f"+{shown(entry)}" for entry in gained)])
     return f"{shown(change.old)} -> {shown(change.new)}"
 
 
@@ -168,7 +173,7 @@ def _document(change: DocumentChange) -> Item:
     if change.lines_added or change.lines_removed:
         notes.append(f"+{change.lines_added} -{change.lines_removed} lines")
     notes += [f"{each.field}: {arrow(each)}" for each in change.fields]
-    return Item(SIGNS[change.kind], change.path, "; ".join(notes))
+    return Item(SIGNS[change.kind], change.path, "; ".join(notes), change.kind)
 
 
 def _movement(movement: Movement) -> Item:
