@@ -240,7 +240,7 @@ RELEASE = Command(
     "floors and is not worse than the current one by more than chance and noise, it becomes the current one.\n"
     "Exit codes: 0 it is current, 1 the gate does not pass or the release is damaged, 2 it could not be judged.",
     examples=(
-        "octavo build packs/octavo --no-point --json | jq -r '.packs[].artifact'",
+        "octavo release $(octavo build packs/octavo --no-point --json | jq -r '.packs[].artifact')",
         "octavo release dist/octavo/DIGEST --evals evals/octavo",
         "octavo release dist/octavo/DIGEST --ungated",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace, _SubParsersAction
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import date
@@ -95,10 +95,9 @@ def _arguments(parser: ArgumentParser) -> None:
     _format(release)
 
 
-def _verb(
-    verbs: _SubParsersAction[ArgumentParser], name: str, summary: str, verb: Callable[[Namespace], int]
-) -> ArgumentParser:
-    parser = verbs.add_parser(name, help=summary, description=summary)
+def _verb(verbs: Any, name: str, summary: str, verb: Callable[[Namespace], int]) -> ArgumentParser:
+    """A parser among those that `add_subparsers` returned."""
+    parser: ArgumentParser = verbs.add_parser(name, help=summary, description=summary)
     parser.set_defaults(verb=verb)
     return parser
 
@@ -171,7 +170,7 @@ def _evaluated(arguments: Namespace, path: Path, timings: list[Timing] | None) -
     today = _today(arguments.today, cases)
     with _target(arguments, cases, today) as target:
         check_files(target, cases)
-        return evaluate(target, cases, today, arguments.k, arguments.gate, timings)
+        return evaluate(target, cases, today, k=arguments.k, gate=arguments.gate, timings=timings)
 
 
 def _cases(arguments: Namespace, path: Path) -> QuerySet:
@@ -284,7 +283,8 @@ def _release(arguments: Namespace) -> int:
     if isinstance(current, str):
         verdicts.append(_told(current))
     elif current.artifact.digest != new.artifact.digest:
-        base = evaluate(current, cases, today)  # a question may name a file that is new: the current release misses it
+        # a question may name a file that is new: the current release misses it, and scores 0
+        base = evaluate(current, cases, today)
         verdicts += judged(compare(base, new, noise, across_releases=True))
     return _judge(arguments, slug, verdicts)
 
@@ -322,8 +322,8 @@ def _do(arguments: Namespace) -> int:
 EVAL = Command(
     name="eval",
     summary="measure how well releases answer, and judge them",
-    description="Ask the questions of CASES of a release, in process or over an endpoint, and write what came back and\n"
-    "how good it was; compare such results, and judge whether a release may go out.\n"
+    description="Ask the questions of CASES of a release, in process or over an endpoint, write what came back and\n"
+    "how good it was, compare such results, and judge whether a release may go out.\n"
     "`octavo eval VERB --help` shows each verb.\n"
     "Exit codes: 0 done or passed, 1 the gate does not pass or the questions are wrong, 2 nothing could be judged.",
     examples=(

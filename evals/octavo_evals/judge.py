@@ -1,4 +1,4 @@
-"""The gate: may a release go out, by the results of evaluating it?
+"""The release gate: whether the results of evaluating a release let it go out.
 
 Two kinds of trouble are kept apart. What cannot be judged, such as runs over different questions, is an error. What was
 judged and found wanting is a verdict that did not pass.
@@ -99,7 +99,9 @@ def _of_release(results: Results, target: Target) -> Iterator[Verdict]:
     else:
         yield Verdict("configuration", True, "the one that the release has")
     if results.artifact.digest != artifact.digest:
-        message = f"the run was of {results.artifact.digest[:12]}, this is {artifact.digest[:12]}: other text, same search"
+        message = (
+            f"the run was of {results.artifact.digest[:12]}, this is {artifact.digest[:12]}: other text, same search"
+        )
         yield Verdict("release", True, message if not changed else message.partition(":")[0])
 
 
@@ -155,7 +157,9 @@ def judged(differences: Sequence[Difference]) -> list[Verdict]:
 
 
 def _told(one: Difference) -> str:
-    change = f"{one.base:.3f} -> {one.new:.3f} ({one.change.mean:+.3f}, {one.change.low:+.3f} to {one.change.high:+.3f})"
+    change = (
+        f"{one.base:.3f} -> {one.new:.3f} ({one.change.mean:+.3f}, {one.change.low:+.3f} to {one.change.high:+.3f})"
+    )
     if one.regression:
         return f"{change}: worse by more than chance and noise ({one.noise:.3f}); lost {_listed(one.worse)}"
     if one.improvement:

@@ -18,8 +18,8 @@ import yaml
 
 from octavo_artifact.errors import ConfigError, PackError
 from octavo_artifact.ids import slugify
-from octavo_evals.trec import Topic, read_beir, read_trec
 from octavo_evals.results import Qrel
+from octavo_evals.trec import Topic, read_beir, read_trec
 
 FILTERS = ("type", "tags", "graph")
 """Fields of a search request that a question may set."""

@@ -36,14 +36,16 @@ def evaluate(
     target: Target,
     cases: QuerySet,
     today: str,
+    *,
     k: int = RESULTS,
     gate: GateMode | None = None,
     timings: list[Timing] | None = None,
 ) -> Results:
     """Ask every question for `k` passages.
 
-    `gate` is what becomes of an improbable answer, by default as the pack says; `today` is the day by which the target tells ages; `timings` receives how long each search took. `check_files` says
-    whether the questions are about this pack.
+    `today` is the day by which the target tells ages; `gate` is what becomes of an improbable answer, by default as
+    the pack says; `timings` receives how long each search took. `check_files` says whether the questions are about
+    this pack.
     """
     mode = {} if gate is None else {"gate": gate}
     answers: dict[str, Mapping[str, Any]] = {}
@@ -106,7 +108,7 @@ def _result(
         refused=answer["refused"],
         run=files,
         passages=tuple(ScoredPassage(hit["fragment_id"], hit["source_file"], hit["score"]) for hit in first),
-        measures={name: round(value, 6) for name, value in sorted((figures | ours).items())},
+        measures={name: round(value, 6) for name, value in sorted({**figures, **ours}.items())},
         answer_probability=answer.get("answer_probability"),
     )
 

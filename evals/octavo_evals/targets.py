@@ -223,7 +223,7 @@ class McpEndpoint(_Endpoint):
 
 
 def connect(endpoint: str, slug: str | None, key: str | None) -> AbstractContextManager[Target]:
-    """The target of `--url`: a server's address (HTTP), a URL whose path ends in `/mcp`, or a command that speaks MCP on
+    """The target of `--url`: an address (HTTP), a URL whose path ends in `/mcp`, or a command that speaks MCP on
     stdio, such as `octavo stdio dist`. `key` is sent to URLs as a bearer token.
     """
     if not endpoint.startswith(("http://", "https://")):

@@ -42,9 +42,7 @@ def test_a_difference_is_taken_question_by_question() -> None:
         pytest.param([-1, -0.5, 0, 0.5, 1], [0.1, 0.1, 0.5, 0.2, 0.1], id="differences"),
     ],
 )
-def test_intervals_cover_the_truth_as_often_as_they_say(
-    count: int, values: list[float], chances: list[float]
-) -> None:
+def test_intervals_cover_the_truth_as_often_as_they_say(count: int, values: list[float], chances: list[float]) -> None:
     draw: Callable[..., np.ndarray] = np.random.default_rng(11).choice
     truth = float(np.dot(values, chances))
     found = [estimate(draw(values, count, p=chances).tolist()) for _ in range(4000)]

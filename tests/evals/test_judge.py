@@ -290,7 +290,7 @@ def test_github_gets_an_annotation_for_what_failed() -> None:
     assert github("tiny", VERDICTS[:1]) == "::notice title=tiny::passed"
 
 
-@pytest.mark.parametrize("format", sorted(FORMATS))
-def test_every_format_is_one_of_the_commands(format: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", sorted(FORMATS))
+def test_every_format_is_one_of_the_commands(form: str, tmp_path: Path) -> None:
     base = saved(tmp_path, "base.json", results(GOOD))
-    assert run("compare", base, base, "--format", format) == 0
+    assert run("compare", base, base, "--format", form) == 0

@@ -43,7 +43,9 @@ def test_figures_equal_those_of_ir_measures_and_pytrec_eval(shared: Path, collec
     ours = of_the_field(qrels, ranked)
     scored = {query: {doc: 1 / rank for rank, doc in enumerate(run, 1)} for query, run in ranked.items()}
     theirs = ir_measures.calc_aggregate(OF_THE_FIELD, qrels, scored)
-    evaluator = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank", "ndcg_cut.10", "recall.1,3,5,10", "success.1,3,5,10"})
+    evaluator = pytrec_eval.RelevanceEvaluator(
+        qrels, {"recip_rank", "ndcg_cut.10", "recall.1,3,5,10", "success.1,3,5,10"}
+    )
     trec = evaluator.evaluate(scored)
     assert ours.keys() == qrels.keys()
     for measure in OF_THE_FIELD:
@@ -60,7 +62,11 @@ def test_a_question_for_which_nothing_came_back_scores_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("k", "capped", "plain"),
-    [pytest.param(1, 1.0, 0.5, id="1 of 1"), pytest.param(2, 0.5, 0.5, id="1 of 2"), pytest.param(5, 1.0, 1.0, id="all")],
+    [
+        pytest.param(1, 1.0, 0.5, id="1 of 1"),
+        pytest.param(2, 0.5, 0.5, id="1 of 2"),
+        pytest.param(5, 1.0, 1.0, id="all"),
+    ],
 )
 def test_capped_recall_is_of_what_the_top_k_could_hold(k: int, capped: float, plain: float) -> None:
     assert capped_recall(["a", "x", "b"], {"a", "b"}, k) == capped

@@ -55,7 +55,7 @@ class Silent:
     """A target that finds nothing."""
 
     artifact = Artifact("tiny", "d" * 64, None, "http")
-    parameters: Mapping[str, Any] = {}  # noqa: RUF012  # never changed
+    parameters: Mapping[str, Any] = {}  # never changed
 
     def search(self, text: str, k: int, filters: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"results": [], "refused": True}
@@ -117,7 +117,9 @@ def test_results_say_of_what_they_are(built: Path, questions: Path) -> None:
     assert found.libraries.keys() >= {"octavo", "ir-measures", "numpy", "tantivy"}
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"format": 1, "kind": "retrieval"}', b'{"format": 9, "kind": 1}'])
+@pytest.mark.parametrize(
+    "data", [b"", b"[]", b"{}", b'{"format": 1, "kind": "retrieval"}', b'{"format": 9, "kind": 1}']
+)
 def test_what_is_no_file_of_results_is_refused(data: bytes) -> None:
     with pytest.raises(ConfigError, match=r"^r\.json: "):
         parse_results(data, "r.json")

@@ -7,7 +7,7 @@ what its readers look for. The sample is by the hash of the text, so it needs no
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
@@ -51,6 +51,8 @@ class Place:
     new_rank: int | None
     old_score: float | None
     new_score: float | None
+    expected: bool
+    """Whether its document is one that answers the question."""
     rewritten: bool
     """Whether its text is another; False when only one of them answers with it."""
 
@@ -147,23 +149,24 @@ def _ask(packs: tuple[OpenPack, OpenPack], question: Question, paths: Mapping[st
     old, new = dict(_keyed(before, paths)), dict(_keyed(after, {}))
     order = [*new, *(key for key in old if key not in new)]
     both = old.keys() & new.keys()
+    expected = {paths.get(path, path) for path in question.expected}  # a label may name either release's path
     return Movement(
         question=question,
         overlap=round(len(both) / max(len(old), len(new)), 6) if order else 1.0,
         moved=list(old) != list(new),
         top_moved=next(iter(old), None) != next(iter(new), None),
         score_change=max((round(abs(new[key][1]["score"] - old[key][1]["score"]), 6) for key in both), default=0.0),
-        old_reciprocal_rank=_reciprocal_rank(before, question.expected),
-        new_reciprocal_rank=_reciprocal_rank(after, [paths.get(path, path) for path in question.expected]),
-        places=tuple(_place(key, old.get(key), new.get(key)) for key in order),
+        old_reciprocal_rank=_reciprocal_rank(old, expected),
+        new_reciprocal_rank=_reciprocal_rank(new, expected),
+        places=tuple(_place(key, old.get(key), new.get(key), expected) for key in order),
     )
 
 
-def _reciprocal_rank(hits: Sequence[Hit], expected: Sequence[str]) -> float | None:
+def _reciprocal_rank(places: Iterable[Key], expected: Collection[str]) -> float | None:
     """1 / the place of the first expected file among the files found, 0 when none is; None when none is expected."""
     if not expected:
         return None
-    files = dict.fromkeys(hit["source_file"] for hit in hits)
+    files = dict.fromkeys(path for path, _, _ in places)
     return next((1 / place for place, file in enumerate(files, 1) if file in expected), 0.0)
 
 
@@ -181,7 +184,7 @@ def _keyed(hits: Sequence[Hit], paths: Mapping[str, str]) -> Iterator[tuple[Key,
         yield (path, section, seen[path, section]), (rank, hit)
 
 
-def _place(key: Key, old: Ranked | None, new: Ranked | None) -> Place:
+def _place(key: Key, old: Ranked | None, new: Ranked | None, expected: Collection[str]) -> Place:
     return Place(
         path=key[0],
         section=key[1],
@@ -189,6 +192,7 @@ def _place(key: Key, old: Ranked | None, new: Ranked | None) -> Place:
         new_rank=new[0] if new else None,
         old_score=old[1]["score"] if old else None,
         new_score=new[1]["score"] if new else None,
+        expected=key[0] in expected,
         rewritten=bool(old and new and old[1]["span_sha256"] != new[1]["span_sha256"]),
     )
 
