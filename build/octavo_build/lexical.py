@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import tantivy
+from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
 from octavo_artifact.errors import ArtifactError
 from octavo_artifact.ids import canonical_json, sha256_file
-from octavo_artifact.text import ANALYZER, FIELD
+from octavo_artifact.text import ANALYZER, FIELD, STOP_WORDS, prepare
 
 # Only a threshold at which Tantivy would flush a first segment; memory is taken as it is needed. Tantivy allows 4 GiB.
 _HEAP_BYTES = 4_000_000_000
@@ -54,6 +55,25 @@ def write_lexical(directory: Path, rows: Iterable[LexicalRow]) -> None:
     writer.commit()
     writer.wait_merging_threads()
     _canonicalise(directory)
+
+
+def all_stems(prepared: str) -> list[str]:
+    """The terms that Tantivy makes of a text."""
+    return _analyzer().analyze(prepared)
+
+
+def topic_stems(question: str) -> list[str]:
+    """The distinct terms of a question, as the server looks them up; a test compares the two."""
+    prepared = prepare(question)
+    stems = _analyzer(Filter.custom_stopword(sorted(STOP_WORDS))).analyze(prepared) or all_stems(prepared)
+    return list(dict.fromkeys(stems))
+
+
+def _analyzer(*filters: Filter) -> TextAnalyzer:
+    builder = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(40)).filter(Filter.lowercase())
+    for extra in filters:
+        builder = builder.filter(extra)
+    return builder.filter(Filter.stemmer("english")).build()
 
 
 def _schema() -> tantivy.Schema:

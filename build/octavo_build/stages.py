@@ -1,6 +1,6 @@
 """The stages of a build: each reads files of the one before and writes its own, in the pack's work folder.
 
-    source -> passages -> {vectors, lexical, graph, resources} -> release
+    source -> passages -> {vectors, lexical, graph, resources} -> calibrate -> release
 
 Each is an ordinary function of paths. `tasks` says which depends on what, so that doit runs only what changed.
 """
@@ -36,11 +36,21 @@ from octavo_artifact.layout import (
     TABLES,
     VECTORS,
 )
-from octavo_artifact.manifest import Column, FileEntry, Manifest, fingerprint, read_encoder, read_pointer
+from octavo_artifact.manifest import (
+    Column,
+    FileEntry,
+    Manifest,
+    fingerprint,
+    read_encoder,
+    read_gate,
+    read_pointer,
+)
 from octavo_artifact.schema import AUDIENCES, Document, Edge, Node, Passage, Resource, Section
 from octavo_artifact.text import ANALYZER, FIELD, lexical_text
 from octavo_build import release
 from octavo_build.bodies.body import decode
+from octavo_build.calibrate import Searched
+from octavo_build.calibrate import calibrate as calibrate_gate
 from octavo_build.content_cache import ContentCache
 from octavo_build.cuts import cut_documents
 from octavo_build.encode import encode_windows
@@ -109,6 +119,11 @@ class Work:
     def lexical(self) -> Path:
         """sha256 of each file of the lexical index; written after them."""
         return self.root / "lexical.json"
+
+    @property
+    def gate(self) -> Path:
+        """The relevance gate, as the manifest has it."""
+        return self.root / "gate.json"
 
     @property
     def passage_findings(self) -> Path:
@@ -212,6 +227,30 @@ def lexical(work: Work) -> None:
     _write_json(work.lexical, {"files": _hashes(target)})
 
 
+def calibrate(work: Work, encoder: Path, cache: ContentCache, workers: Workers) -> None:
+    """Measure what tells an answer from none in this pack."""
+    documents = read_table(work.parts / DOCUMENTS.file, Document)
+    rows = read_table(work.parts / PASSAGES.file, Passage)
+    visible = pq.read_table(work.texts).column("visible").to_pylist()
+    searched = [
+        Searched(
+            passage.document,
+            passage.heading_path[-1] if passage.heading_path else documents[passage.document].title,
+            text,
+            _indexed(documents[passage.document], passage, text),
+        )
+        for passage, text in zip(rows, visible, strict=True)
+    ]
+
+    def encode(texts: Sequence[str]) -> NDArray[np.float32]:
+        return encode_windows(texts, encoder, workers, cache, {}, lambda _: None)
+
+    windows = pq.read_table(work.windows).column("passage").to_pylist()
+    _, known = read_vectors(work.parts / VECTORS)
+    gate = calibrate_gate(searched, windows, known, encode)
+    _write_json(work.gate, None if gate is None else asdict(gate))
+
+
 def is_intact(folder: Path, written: Path) -> bool:
     """Whether the files of `folder` are those that its stage noted in `written`: nothing checks a work folder's files
     once they are sealed into a release.
@@ -303,6 +342,7 @@ def _manifest(work: Work, pack: Pack, encoder: Path) -> Manifest:
             path: FileEntry(sha256, (work.parts / path).stat().st_size)
             for path, sha256 in _hashes(work.parts, only=_part_names()).items()
         },
+        gate=read_gate(json.loads(work.gate.read_bytes())),
     )
 
 
@@ -333,13 +373,17 @@ def _lexical_row(document: Document, passage: Passage, text: str, visible: str) 
         "expires_at": min(filter(None, (document.expires_at, passage.expires_at)), default=None),
     }
     return LexicalRow(
-        text=lexical_text(document.title, passage.heading_path, document.tags, visible),
+        text=_indexed(document, passage, visible),
         type=document.type,
         tags=document.tags,
         path=document.path,
         document=passage.document,
         hit=canonical_json(hit).decode(),
     )
+
+
+def _indexed(document: Document, passage: Passage, visible: str) -> str:
+    return lexical_text(document.title, passage.heading_path, document.tags, visible)
 
 
 def _earlier_vectors(pack: Path, encoder: str) -> dict[bytes, NDArray[np.float32]]:

@@ -160,6 +160,13 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Conte
         [parts / NODES.file, parts / EDGES.file, work.graph_findings],
     )
     yield task(
+        "calibrate",
+        partial(stages.calibrate, work, encoder, cache, build.workers),
+        [documents, passages, work.texts, work.windows, work.columns],
+        [work.gate],
+        encoder=encoder.name,
+    )
+    yield task(
         "resources",
         partial(stages.resources, work),
         [documents, work.pack],
@@ -168,7 +175,7 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Conte
     inputs = [
         documents, passages, work.pack, work.windows, work.columns, work.lexical, parts / SECTIONS.file,
         parts / NODES.file, parts / EDGES.file, parts / RESOURCES.file, work.passage_findings, work.graph_findings,
-        work.resource_findings,
+        work.resource_findings, work.gate,
     ]  # fmt: skip
     yield {
         **task(

@@ -1,9 +1,10 @@
 """Retrieval figures of released packs over query sets, as a table.
 
-    python -m octavo_evals.retrieval DIST QUERIES.yaml... [--misses]
+    python -m octavo_evals.retrieval DIST QUERIES.yaml... [--misses] [--gate MODE]
 
 Drives the server's own code in process. A question without an answer in the results counts 0 and is never dropped;
-questions that the pack cannot answer are counted apart, by whether anything came back.
+questions that the pack cannot answer are counted apart. The relevance gate refuses some of either kind; `--gate off`
+shows the ranking alone.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from octavo_artifact.errors import PackError
+from octavo_artifact.parameters import GateMode
 from octavo_evals.measures import files_of, recall, reciprocal_rank
 from octavo_evals.queries import Query, QuerySet, read_query_set
 from octavo_serve.catalog import OpenPack, open_catalog
@@ -39,25 +42,26 @@ class Outcome:
         return [*(recall(self.files, relevant, k) for k in CUTS), reciprocal_rank(self.files, relevant)]
 
 
-def evaluate(pack: OpenPack, queries: QuerySet) -> list[Outcome]:
+def evaluate(pack: OpenPack, queries: QuerySet, gate: GateMode | None = None) -> list[Outcome]:
     """Ask every question. Raises PackError when one expects a file that the pack does not have."""
     for path in sorted({path for query in queries.queries for path in query.expected}):
         try:
             pack.read(ReadRequest(path=path))
         except Exception as error:
             raise PackError(f"{queries.file}: expects {path}, which {pack.slug} does not have") from error
-    return [_ask(pack, query) for query in queries.queries]
+    return [_ask(pack, query, gate) for query in queries.queries]
 
 
-def _ask(pack: OpenPack, query: Query) -> Outcome:
-    result = pack.search(SearchRequest(query=query.text, max_results=RESULTS))
+def _ask(pack: OpenPack, query: Query, gate: GateMode | None) -> Outcome:
+    result = pack.search(SearchRequest(query=query.text, max_results=RESULTS, gate=gate))
     return Outcome(query, tuple(files_of([hit["source_file"] for hit in result["results"]])), result["refused"])
 
 
 def table(rows: Sequence[tuple[str, Sequence[Outcome]]]) -> str:
     """The figures a line a set, and over all questions."""
     every = [outcome for _, outcomes in rows for outcome in outcomes]
-    header = f"{'questions':<34} {'n':>4} " + " ".join(f"{f'R@{k}':>6}" for k in CUTS) + f" {'RR':>6}  unanswerable"
+    names = " ".join(f"{name:>6}" for name in (*(f"R@{k}" for k in CUTS), "RR"))
+    header = f"{'questions':<34} {'n':>4} {names} refused  unanswerable"
     lines = [header, *(_line(name, outcomes) for name, outcomes in [*rows, ("all", every)])]
     return "\n".join(lines)
 
@@ -67,7 +71,9 @@ def _line(name: str, outcomes: Sequence[Outcome]) -> str:
     means = [sum(column) / len(answerable) for column in zip(*answerable, strict=True)]
     without = [outcome for outcome in outcomes if not outcome.query.expected]
     refused = f"{sum(outcome.refused for outcome in without)} of {len(without)} refused" if without else ""
-    return f"{name:<34} {len(answerable):>4} " + " ".join(f"{mean:6.3f}" for mean in means) + f"  {refused}"
+    wrongly = sum(outcome.refused for outcome in outcomes if outcome.query.expected)
+    figures = " ".join(f"{mean:6.3f}" for mean in means)
+    return f"{name:<34} {len(answerable):>4} {figures:<{7 * len(CUTS) + 6}} {wrongly:>7}  {refused}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -76,12 +82,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("dist", type=Path)
     parser.add_argument("queries", type=Path, nargs="+")
     parser.add_argument("--misses", action="store_true")
+    parser.add_argument("--gate", choices=get_args(GateMode))
     arguments = parser.parse_args(argv)
     catalog = open_catalog(arguments.dist)
     rows: list[tuple[str, Sequence[Outcome]]] = []
     for path in arguments.queries:
         queries = read_query_set(path)
-        rows.append((f"{queries.pack} {path.stem}", evaluate(catalog.choose(queries.pack), queries)))
+        rows.append((f"{queries.pack} {path.stem}", evaluate(catalog.choose(queries.pack), queries, arguments.gate)))
     print(table(rows))
     if arguments.misses:
         for outcome in (outcome for _, outcomes in rows for outcome in outcomes if outcome.query.expected):

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from octavo_artifact.errors import ArtifactError
+from octavo_artifact.gate import Gate, Weights
 from octavo_artifact.ids import DIGEST, SLUG, canonical_json, sha256_file, sha256_hex
 from octavo_artifact.layout import (
     ENCODER_MODEL,
@@ -68,6 +69,8 @@ class Manifest:
     tables: dict[str, str]
     """Logical sha256 of each table: equal for equal rows, whatever codec wrote them."""
     files: dict[str, FileEntry]
+    gate: Gate | None = None
+    """How answers are judged; None when the pack has nothing to find, or its cosines tell nothing apart."""
 
     @property
     def slug(self) -> str:
@@ -104,6 +107,7 @@ def parse_manifest(data: bytes) -> Manifest:
             encoder=EncoderSpec(**fields.pop("encoder")),
             columns={name: _column(column) for name, column in fields.pop("columns").items()},
             files={_inside(path): FileEntry(**entry) for path, entry in fields.pop("files").items()},
+            gate=read_gate(fields.pop("gate", None)),
             **fields,
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -223,6 +227,13 @@ def _is_pack(path: Path) -> bool:
 def _column(fields: dict[str, Any]) -> Column:
     extents = tuple((offset, rows) for offset, rows in fields.pop("extents"))
     return Column(**fields, extents=extents)
+
+
+def read_gate(fields: dict[str, Any] | None) -> Gate | None:
+    """A gate from its JSON. Raises KeyError or TypeError for what is none, ArtifactError for impossible numbers."""
+    if fields is None:
+        return None
+    return Gate(weights=Weights(**fields.pop("weights")), roc=tuple(fields.pop("roc")), **fields)
 
 
 def _inside(path: str) -> str:

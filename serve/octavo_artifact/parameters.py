@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from octavo_artifact.errors import ConfigError
+
+GateMode = Literal["refuse", "flag", "off"]
+"""What becomes of an answer that is improbable: nothing is returned, it is marked, or it is not judged at all."""
 
 _BOOLEANS = {"true": True, "false": False}
 
@@ -28,6 +31,8 @@ class Retrieval:
     """Share of its score that a stale or expired passage loses."""
     graph: bool = False
     """Whether neighbours in the graph take places of an answer when a request does not say."""
+    gate: GateMode = "refuse"
+    """What becomes of an improbable answer when a request does not say."""
 
     def __post_init__(self) -> None:
         for name, (least, most) in RANGES.items():
@@ -68,6 +73,10 @@ def _value(name: str, value: Any) -> Any:
         if isinstance(found, bool):
             return found
         raise ConfigError(f"{name}: expected true or false")
+    if isinstance(default, str):
+        if value in get_args(GateMode):
+            return value
+        raise ConfigError(f"{name}: expected one of {', '.join(get_args(GateMode))}")
     try:
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             return type(default)(value)

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from octavo_artifact.errors import ArtifactError, ConfigError, NotFoundError
+from octavo_artifact.gate import Features
 from octavo_artifact.layout import ENCODERS, LEXICAL, MANIFEST
 from octavo_artifact.manifest import (
     Manifest,
@@ -26,7 +27,7 @@ from octavo_serve.lexical import LexicalIndex
 from octavo_serve.prompts import Prompt, list_prompts
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
-from octavo_serve.search import Index, documents_near, search
+from octavo_serve.search import Index, documents_near, features_of, search
 from octavo_serve.skills import Entry, Skill, read_directory
 from octavo_serve.tables import Tables
 from octavo_serve.vectors import VectorIndex
@@ -59,11 +60,16 @@ class OpenPack:
             encoder=encoder,
             tables=self._tables,
             relations=self._relations,
+            gate=manifest.gate,
         )
 
     def search(self, request: SearchRequest) -> SearchResult:
         """Find passages."""
         return search(self._index, request, self._day(), self._parameters)
+
+    def compare(self, request: SearchRequest) -> Features | None:
+        """What the relevance gate would judge a search by; for calibration."""
+        return features_of(self._index, request, self._day(), self._parameters)
 
     def read(self, request: ReadRequest) -> ReadResult:
         """Read a document; see `reading.read`."""

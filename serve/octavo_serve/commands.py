@@ -10,12 +10,13 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from octavo_artifact.command import Command
 from octavo_artifact.errors import ArtifactError, ConfigError
 from octavo_artifact.ids import DIGEST, SLUG
 from octavo_artifact.layout import ENCODERS, MANIFEST, POINTER
+from octavo_artifact.parameters import GateMode
 from octavo_artifact.schema import AUDIENCES
 
 
@@ -146,6 +147,11 @@ def _search_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--reconstruct", action="store_true", help="with --json: each passage's exact source too")
     parser.add_argument("--tag", action="append", default=[], help="only documents with this tag; may be repeated")
     parser.add_argument("--graph", action="store_true", help="give two places to documents linked with the best ones")
+    parser.add_argument(
+        "--gate",
+        choices=get_args(GateMode),
+        help="what becomes of an answer that probably is none (the pack's own choice, else refuse)",
+    )
     _today(parser)
     _audience(parser)
     _json(parser)
@@ -169,6 +175,7 @@ def _search(arguments: Namespace) -> int:
         "type": arguments.type,
         "tags": arguments.tag,
         "graph": arguments.graph,
+        "gate": arguments.gate,
         "reconstruct": arguments.reconstruct,
     }
     request = parse_request(SearchRequest, values, strict=True)
@@ -176,8 +183,12 @@ def _search(arguments: Namespace) -> int:
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False))
     elif result["refused"]:
-        print(f"nothing found ({result['reason']})", file=sys.stderr)
+        nearest = "; ".join(hit["title"] for hit in result["nearest"])
+        tail = f"; nearest: {nearest}" if nearest else ""
+        print(f"nothing found ({result['reason']}){tail}", file=sys.stderr)
     else:
+        if result["doubtful"]:
+            print(f"doubtful (answer_probability {result['answer_probability']:.2f})", file=sys.stderr)
         _show_hits(result)
     return 1 if result["refused"] else 0
 

@@ -40,6 +40,7 @@ _SEARCH = {
     "type": "type",
     "tags": "tags",
     "graph": "graph",
+    "gate": "gate",
     "reconstruct": "reconstruct",
 }
 _GRAPH = {name: name for name in (
@@ -98,7 +99,7 @@ class _Routes:
 
     async def index(self, request: Request) -> Response:
         endpoints = {
-            "/search": "passages for a query: q (required), pack, n, type, tags, graph, reconstruct",
+            "/search": "passages for a query: q (required), pack, n, type, tags, graph, gate, reconstruct",
             "/graph": f"what a node is joined to: id or path, {', '.join(list(_GRAPH)[2:])}",
             HEALTH: "the packs that are served, and those that were refused",
             "/mcp": "MCP over all packs (POST)",

@@ -22,6 +22,7 @@ import tantivy
 from tantivy import Filter, Occur, Query, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
 from octavo_artifact.errors import ArtifactError, ConfigError
+from octavo_artifact.gate import may_be_misspelled, spelled_alike
 from octavo_artifact.text import FIELD, STOP_WORDS, prepare
 from octavo_serve.ranking import Ranking, ranked
 
@@ -44,6 +45,7 @@ class LexicalIndex:
             except ValueError as error:
                 raise ArtifactError(f"{label}: Tantivy cannot open it") from error
         self._schema = index.schema
+        self._vocabulary: dict[str, dict[str, int]] = {}
         self._stems = _analyzer()
         self._topic_stems = _analyzer(Filter.custom_stopword(sorted(STOP_WORDS)))
 
@@ -70,6 +72,41 @@ class LexicalIndex:
         rows = np.array([address.doc for _, address in found], dtype=np.int64)
         scores = np.array([score for score, _ in found], dtype=np.float32)
         return replace(ranked(rows, scores), floor=float(scores.min()) if len(found) == k else 0.0)
+
+    @property
+    def passages(self) -> int:
+        """How many there are."""
+        return self._searcher.num_docs
+
+    def frequency(self, term: str) -> int:
+        """How many passages have a term."""
+        return self._searcher.doc_freq(FIELD, term)
+
+    def spellings(self, term: str) -> dict[str, int]:
+        """The terms that a query's term may stand for, with their frequencies: itself, or those it may be a slip of."""
+        if (known := self.frequency(term)) or not may_be_misspelled(term):
+            return {term: known} if known else {}
+        near = self._vocabulary.get(term[:2])
+        if near is None and (near := dict(self._searcher.terms_with_prefix(FIELD, term[:2]))):
+            self._vocabulary[term[:2]] = near  # half a millisecond each; no more of them than the pack has
+        return {alike: near[alike] for alike in spelled_alike(term, near)}
+
+    def has_topic(self, text: str) -> bool:
+        """Whether any word of a query says what it is about."""
+        return bool(self._topic_stems.analyze(prepare(text)))
+
+    def words(self, text: str) -> list[str]:
+        """The stems of a query, those of words without a topic too."""
+        return self._stems.analyze(prepare(text))[:MAX_TERMS]
+
+    def occurrences(self, term: str, row: int) -> int:
+        """How often a passage has a term, as indexed: some of its text may not be shown."""
+        try:
+            explained = self._term(FIELD, term).explain(self._searcher, tantivy.DocAddress(0, row))
+        except ValueError:
+            return 0  # the passage does not match
+        _, _, saturation = json.loads(explained.to_json())["details"]
+        return int(saturation["details"][0]["value"])
 
     def documents(self, rows: Sequence[int]) -> list[int]:
         """The document row of each passage row."""

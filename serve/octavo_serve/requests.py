@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from octavo_artifact.errors import RequestError
+from octavo_artifact.parameters import GateMode
 
 MAX_QUERY = 2000
 MAX_RESULTS = 50
@@ -42,6 +43,13 @@ class SearchRequest(_Request):
         Field(
             description="Give up to two places to documents that are linked with the best ones; without it the pack's "
             "own choice."
+        ),
+    ] = None
+    gate: Annotated[
+        GateMode | None,
+        Field(
+            description="What becomes of an answer that probably is none: `refuse` returns nothing, `flag` marks it as "
+            "doubtful, `off` does not judge; without it the pack's own choice, mostly `refuse`."
         ),
     ] = None
     reconstruct: Annotated[

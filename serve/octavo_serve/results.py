@@ -85,6 +85,17 @@ class Hit(Freshness):
     """Only when the search asked for it."""
 
 
+class Nearest(TypedDict):
+    """A document that was nearest to a question without answering it."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
+
+    id: str
+    title: str
+    score: float
+    """As a hit's."""
+
+
 class SearchResult(TypedDict):
     """Passages for a query, best first."""
 
@@ -99,7 +110,13 @@ class SearchResult(TypedDict):
     refused: bool
     reason: str | None
     """Why nothing is returned: `empty_query`, `no_relevant_passage`."""
+    answer_probability: float | None
+    """That the best passages answer the query, from 0 to 1; null when it was not judged."""
+    doubtful: bool
+    """True when that is too low to rely on: read before you cite."""
     results: list[Hit]
+    nearest: list[Nearest]
+    """What was nearest when it was refused for no relevant passage, three at most: where to look, not an answer."""
 
 
 class Activation(TypedDict):

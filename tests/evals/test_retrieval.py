@@ -52,7 +52,23 @@ def test_the_table_counts_answerable_and_unanswerable_apart(
     built: Path, questions: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([str(built), str(questions)]) == 0
+    assert "1 of 1 refused" in capsys.readouterr().out
+
+
+def test_the_ranking_can_be_measured_without_the_gate(
+    built: Path, questions: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(built), str(questions), "--gate", "off"]) == 0
     assert "0 of 1 refused" in capsys.readouterr().out
+
+
+def test_a_wrong_refusal_is_counted_and_scores_nothing(
+    built: Path, questions: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    questions.write_text(QUESTIONS.replace("how fine should I grind", "who painted the Sistine Chapel"))
+    assert main([str(built), str(questions)]) == 0
+    figures = capsys.readouterr().out.splitlines()[1].split()[2:]
+    assert figures == "2 0.500 0.500 0.500 0.500 0.500 1 1 of 1 refused".split()
 
 
 def test_a_question_about_a_file_the_pack_lacks_is_an_error(built: Path, questions: Path) -> None:

@@ -65,7 +65,10 @@ class FakePack:
             "degraded": False,
             "refused": True,
             "reason": None,
+            "answer_probability": None,
+            "doubtful": False,
             "results": [],
+            "nearest": [],
         }
 
     def read(self, request: ReadRequest) -> ReadResult:
@@ -176,7 +179,8 @@ def test_search_answers_compact_json_with_the_digest(one: Ask):
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["octavo-digest"] == DIGEST
     expected = (
-        '{"query":"Öl 油","pack":"pumps","digest":"%s","degraded":false,"refused":true,"reason":null,"results":[]}'
+        '{"query":"Öl 油","pack":"pumps","digest":"%s","degraded":false,"refused":true,"reason":null,'
+        '"answer_probability":null,"doubtful":false,"results":[],"nearest":[]}'
     )
     assert answer.body.decode() == expected % DIGEST
 
@@ -192,8 +196,8 @@ def test_the_pack_is_chosen_by_slug(two: Ask):
         pytest.param("q=&n=&type=&tags=&pack=", SearchRequest(query=""), id="empty parameters"),
         pytest.param("q=%20oil%20", SearchRequest(query=" oil "), id="white space is kept"),
         pytest.param(
-            "q=oil&n=50&type=guide&pack=pumps",
-            SearchRequest(query="oil", max_results=50, type="guide", pack="pumps"),
+            "q=oil&n=50&type=guide&pack=pumps&gate=flag",
+            SearchRequest(query="oil", max_results=50, type="guide", pack="pumps", gate="flag"),
             id="all",
         ),
         pytest.param(

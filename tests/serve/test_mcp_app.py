@@ -115,7 +115,10 @@ class FakePack:
             "degraded": False,
             "refused": not found,
             "reason": None if found else "no_relevant_passage",
+            "answer_probability": None,
+            "doubtful": False,
             "results": [hit(metadata=True), hit(metadata=False)] if found else [],
+            "nearest": [],
         }
 
     def read(self, request: ReadRequest) -> ReadResult:

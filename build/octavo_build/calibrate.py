@@ -1,0 +1,253 @@
+"""The relevance gate's calibration: what the numbers of the gate are in this pack.
+
+A pack's own headings are questions that it answers. Asked while their documents are left out, they are questions in
+the pack's words that nothing answers; and some questions are about other things in every pack. The weights are the
+same for all packs: fitted over questions that people would ask, which headings are not (see `WEIGHTS`). Nothing here
+depends on other packs, and all sums are exact or in a fixed order, so that every machine calibrates alike.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from octavo_artifact.gate import (
+    Features,
+    Gate,
+    Weights,
+    features,
+    inverse_document_frequency,
+    may_be_misspelled,
+    names_in,
+    spelled_alike,
+)
+from octavo_artifact.ids import sha256_hex
+from octavo_artifact.parameters import DEFAULTS
+from octavo_build.lexical import all_stems, topic_stems
+
+WEIGHTS = Weights(intercept=-3.24, nearness=2.24, evidence=4.16, missing=-2.19, name=-2.2, terms=0.51)
+"""Fitted by `python -m octavo_evals.gate DIST --fit` over evals/*/*.yaml: 114
+questions with an answer and 77 without, about five packs."""
+REFUSE_BELOW = 0.2
+DOUBT_BELOW = 0.44
+"""Probabilities below which 3 and 10 in 100 of the answerable ones lie, by weights fitted without their pack. The first
+is .24 by that count; between .14 and .2 as many without an answer are refused, and a wrong refusal is worse than a
+wrong passage."""
+
+UNRELATED = (
+    "Who painted the ceiling of the Sistine Chapel?",
+    "How long should I boil an egg so that the yolk stays soft?",
+    "What is the capital of Mongolia?",
+    "How do I file a tax return for a deceased relative?",
+    "Which vaccine is given against yellow fever?",
+    "How many players are on a cricket team?",
+    "How do I knit a cable pattern into a jumper?",
+    "What did the treaty of Westphalia end?",
+    "How do I train a puppy to walk on a lead?",
+    "What is the boiling point of ethanol?",
+    "Which chess opening suits a beginner with the black pieces?",
+    "How far away is the nearest galaxy?",
+    "How do I tune the strings of a violin?",
+    "Which mortgage is better, fixed or variable rate?",
+    "How do I prune an old apple tree?",
+    "What is the notice period of a tenancy agreement?",
+    "Which trains run overnight from Vienna to Venice?",
+    "How do I prove that the square root of two is irrational?",
+    "How do I write a SELECT statement with a left join in SQL?",
+    "How do I make a pivot table in a spreadsheet?",
+    "What is the annual revenue of the company?",
+    "translate good morning into Spanish",
+    "what is the weather like tomorrow",
+    "hello, how are you today?",
+)
+"""Questions of several fields; a pack that is about one of them has the others. Few enough to
+be encoded without workers."""
+
+QUESTIONS = 100
+"""Own questions that are asked at most: enough to count 3 in 100."""
+_ENOUGH = 10
+# Below so many own questions the threshold falls in proportion: of four pages, even plain words may not be among them.
+_TYPICAL = 30
+_THRESHOLDS = tuple(round(0.1 * step, 1) for step in range(1, 10))
+# Cosines are compared as whole numbers of this part: their products add up exactly in float64, in whatever order.
+_UNIT = 2.0**15
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")
+
+Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """A passage as a search sees it."""
+
+    document: int
+    heading: str
+    """Its own, or the document's title."""
+    visible: str
+    indexed: str
+    """Made by `octavo_artifact.text.lexical_text`."""
+
+
+def calibrate(
+    passages: Sequence[Searched], windows: Sequence[int], vectors: NDArray[np.float32], encode: Encode
+) -> Gate | None:
+    """Ask the pack's own questions and those about other things, and note the scale.
+
+    `windows` has the passage row of each row of `vectors`, float32 [windows, dim]. `encode` gives the vectors of
+    questions. None when there is nothing to find, or when own questions are no nearer than others.
+    """
+    asked = own_questions(passages)
+    if not asked or not len(windows):
+        return None
+    index = _Index(passages, np.array(windows), vectors)
+    unrelated = [index.ask(text, vector, []) for text, vector in zip(UNRELATED, encode(UNRELATED), strict=True)]
+    encoded = encode(list(asked))
+    own = [index.ask(text, vector, []) for text, vector in zip(asked, encoded, strict=True)]
+    withheld = [
+        index.ask(text, vector, documents) for (text, documents), vector in zip(asked.items(), encoded, strict=True)
+    ]
+    scale = (_middle(unrelated), _middle(own))
+    if scale[1] - scale[0] < 0.01:
+        return None
+    gate = Gate(*scale, REFUSE_BELOW, DOUBT_BELOW, WEIGHTS, {}, ())
+    probabilities = {
+        kind: sorted(gate.probability(each) for each in found if each is not None)
+        for kind, found in (("own", own), ("withheld", withheld), ("unrelated", unrelated))
+    }
+    return Gate(
+        *scale,
+        # Headings are easier than what people ask, but some say nothing (`Part 3`). A pack of which the gate would
+        # refuse more than that needs a lower threshold; so does a small one, where words weigh alike and few are known.
+        _at_most(REFUSE_BELOW * min(1.0, len(own) / _TYPICAL), probabilities["own"], 0.1),
+        _at_most(DOUBT_BELOW, probabilities["own"], 0.2),
+        WEIGHTS,
+        {kind: len(found) for kind, found in probabilities.items()},
+        tuple(
+            {"threshold": threshold, **{kind: _share_below(found, threshold) for kind, found in probabilities.items()}}
+            for threshold in _THRESHOLDS
+        ),
+    )
+
+
+def own_questions(passages: Sequence[Searched]) -> dict[str, list[int]]:
+    """Questions that the pack answers, at most QUESTIONS, each with the documents that have it.
+
+    Headings of three words and more; of a pack that has few, the first sentences of its passages.
+    """
+    found = _documents_of((each.heading, each.document) for each in passages if len(each.heading.split()) > 2)
+    if len(found) < _ENOUGH:
+        found = _documents_of((_first_sentence(each), each.document) for each in passages)
+    # by hash: a sample that stays the same when other documents change
+    chosen = sorted(found, key=lambda text: sha256_hex(text.encode()))[:QUESTIONS]
+    return {text: found[text] for text in chosen}
+
+
+def _documents_of(pairs: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for text, document in pairs:
+        if text:
+            found[text].append(document)
+    return found
+
+
+def _first_sentence(passage: Searched) -> str:
+    prose = (line.strip() for line in passage.visible.splitlines() if not line.lstrip().startswith("#"))
+    return _SENTENCE_END.split(next(filter(None, prose), passage.heading), maxsplit=1)[0][:200]
+
+
+class _Index:
+    """The pack's passages, to be searched as the server does, but for the means of documents."""
+
+    def __init__(self, passages: Sequence[Searched], windows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+        self._stems = [Counter(all_stems(passage.indexed)) for passage in passages]
+        self._documents = np.array([passage.document for passage in passages])
+        self._rows, self._starts = np.unique(windows, return_index=True)
+        self._vectors = _whole(vectors)
+        self._lengths = np.array([stems.total() for stems in self._stems], dtype=np.float64)
+        self._postings: defaultdict[str, list[int]] = defaultdict(list)
+        for row, stems in enumerate(self._stems):
+            for stem in stems:
+                self._postings[stem].append(row)
+        self._alike: defaultdict[str, list[str]] = defaultdict(list)
+        for stem in self._postings:
+            self._alike[stem[:2]].append(stem)
+
+    def ask(self, question: str, vector: NDArray[np.float32], without: Sequence[int]) -> Features | None:
+        """What the question has to do with the best passage outside of the documents `without`; None without any."""
+        allowed = ~np.isin(self._documents, without)
+        cosines = self._cosines(vector)
+        if not allowed[self._rows].any():
+            return None
+        count = int(allowed.sum())
+        frequencies = {term: self._frequencies(term) for term in topic_stems(question)}
+        weights = {
+            term: inverse_document_frequency(count, int((allowed & (found > 0)).sum()))
+            for term, found in frequencies.items()
+        }
+        best = self._best(self._words(frequencies, weights), cosines, allowed)
+        passage = {term: float(found[best]) for term, found in frequencies.items() if found[best]}
+        nearest = float(cosines[allowed].max())
+        named = topic_stems(names) if (names := names_in(question)) else ()
+        return features(nearest, weights, named, passage, inverse_document_frequency(count, 0))
+
+    def _cosines(self, vector: NDArray[np.float32]) -> Floats:
+        """Of the nearest window of each passage; -1 for one without windows."""
+        cosines = np.full(len(self._documents), -1.0)
+        cosines[self._rows] = np.maximum.reduceat(self._vectors @ _whole(vector), self._starts) / _UNIT**2
+        return cosines
+
+    def _frequencies(self, term: str) -> Floats:
+        """How often each passage has the term, or one that it may be a slip of."""
+        known = term in self._postings
+        alike = spelled_alike(term, self._alike[term[:2]]) if not known and may_be_misspelled(term) else [term]
+        found = np.zeros(len(self._documents))
+        for stem in alike:
+            for row in self._postings.get(stem, ()):
+                found[row] = max(found[row], self._stems[row][stem])
+        return found
+
+    def _words(self, frequencies: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
+        """BM25 of each passage."""
+        scores = np.zeros(len(self._documents))
+        norm = 1.2 * (0.25 + 0.75 * self._lengths / max(self._lengths.mean(), 1))
+        for term, found in frequencies.items():
+            scores += weights[term] * found * 2.2 / (found + norm)
+        return scores
+
+    def _best(self, words: Floats, cosines: Floats, allowed: NDArray[np.bool_]) -> int:
+        scores = np.zeros(len(words))
+        for found, weight in ((words, DEFAULTS.words_weight), (cosines, DEFAULTS.passage_weight)):
+            candidates = np.sort(found[allowed])[-DEFAULTS.candidates :]
+            floor, span = candidates[0], candidates[-1] - candidates[0]
+            if span > 0:
+                scores += weight * np.clip((found - floor) / span, 0, 1)
+        return int(np.argmax(np.where(allowed, scores, -1)))
+
+
+def _whole(vectors: NDArray[np.float32]) -> Floats:
+    return np.rint(vectors.astype(np.float64) * _UNIT)
+
+
+def _middle(found: Sequence[Features | None]) -> float:
+    cosines = sorted(each.cosine for each in found if each is not None)
+    return round(cosines[len(cosines) // 2], 4)
+
+
+def _at_most(threshold: float, probabilities: Sequence[float], share: float) -> float:
+    """`threshold`, or less where it would refuse more than a share of these, which are sorted."""
+    # at least one of them may be: an index page says nothing
+    place = min(max(1, int(share * len(probabilities))), len(probabilities) - 1)
+    allowed = probabilities[place]
+    return min(threshold, math.floor(allowed * 10_000) / 10_000)
+
+
+def _share_below(probabilities: Sequence[float], threshold: float) -> float:
+    return round(bisect_left(probabilities, threshold) / max(len(probabilities), 1), 4)
