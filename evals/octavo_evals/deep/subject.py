@@ -141,7 +141,7 @@ class Subject:
 
     def ask(self, query: str) -> Sequence[Hit]:
         """The `top` best passages, best first, without what they require."""
-        request = SearchRequest(query=query[:MAX_QUERY], max_results=self.top)
+        request = SearchRequest(query=query[:MAX_QUERY], max_results=self.top, gate="off")
         results = self.pack.search(request)["results"]
         return [Hit(hit["source_file"], _fragment(hit)) for hit in results if not hit["requires_expanded"]]
 
