@@ -17,7 +17,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
-from octavo_serve.commands import KEY
+from octavo_serve.commands.serving import KEY
 from running import OCTAVO, Serving, octavo, serving
 
 

@@ -29,7 +29,7 @@ def step(name):
 step("Python itself")
 import octavo_serve.cli, argparse, importlib.metadata
 importlib.metadata.entry_points(group="octavo.commands")
-import octavo_serve.commands
+import octavo_serve.commands.serving
 step("the command line")
 import numpy
 step("import numpy")

@@ -1,0 +1,209 @@
+"""`octavo serve`, `stdio`, and what configures them: `config`, `key`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
+from typing import Any
+
+from octavo_artifact.command import Command
+from octavo_artifact.errors import ConfigError
+from octavo_artifact.ids import SLUG
+from octavo_serve.commands.arguments import audience_argument, dist_argument, json_argument, servable, today_argument
+
+
+def _serve_arguments(parser: ArgumentParser) -> None:
+    # No defaults here: what is not given may be in the environment or in the file.
+    dist_argument(parser, "?")
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="octavo.yaml; options and OCTAVO_* variables go before it"
+    )
+    today_argument(parser)
+    audience_argument(parser, None)
+    parser.add_argument("--host", help="address to listen on (127.0.0.1)")
+    parser.add_argument("--port", type=int, help="port to listen on, 0 for any free one (8000)")
+    parser.add_argument(
+        "--allowed-host",
+        action="append",
+        dest="allowed_hosts",
+        metavar="NAME",
+        help="Host header to accept besides localhost",
+    )
+    parser.add_argument(
+        "--allowed-origin",
+        action="append",
+        dest="allowed_origins",
+        metavar="URL",
+        help="web origin to accept besides localhost",
+    )
+
+
+def _serve(arguments: Namespace) -> int:
+    from octavo_serve.configuration import configure
+    from octavo_serve.run import address, bind, serve
+
+    names = ("dist", "audience", "host", "port", "allowed_hosts", "allowed_origins")
+    given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    settings = configure(arguments.config, os.environ, given)
+    if settings.dist is None:
+        raise ConfigError("dist: missing, expected a folder of releases: `octavo serve DIST`, or `dist` in octavo.yaml")
+    catalog = servable(settings.dist, arguments.today, settings.audience)
+    for key in settings.keys:
+        for slug in sorted((key.slugs or frozenset()) - catalog.packs.keys()):
+            print(f"octavo: key {key.name} is for {slug}, which is not served", file=sys.stderr)
+    listener = bind(settings)
+    _announce(address(listener), list(catalog.packs.values()), keyed=bool(settings.keys))
+    serve(catalog, settings, listener)
+    return 0
+
+
+def _announce(address: str, packs: list[Any], *, keyed: bool) -> None:
+    """Where the server is, what it serves, and a client configuration ready to paste."""
+    lines = [f"Octavo serves {len(packs)} pack{'s' * (len(packs) != 1)} on {address}", ""]
+    for pack in packs:
+        counts = pack.manifest.counts
+        lines.append(
+            f"  {pack.slug:<20} {pack.digest[:12]}  {counts['documents']} documents, {counts['passages']} passages"
+        )
+    first = packs[0].slug
+    headers = {"headers": {"Authorization": "Bearer KEY"}} if keyed else {}
+    configuration = {"mcpServers": {"octavo": {"type": "http", "url": f"{address}/mcp", **headers}}}
+    curl = "curl -H 'Authorization: Bearer KEY'" if keyed else "curl"
+    lines += [
+        "",
+        f"Search:  {curl} '{address}/search?pack={first}&q=how+do+I+start'",
+        f"Health:  curl {address}/healthz",
+        "MCP client configuration (.mcp.json):",
+        "",
+        json.dumps(configuration, indent=2),
+        "",
+        "Ctrl-C stops the server.",
+    ]
+    print("\n".join(lines), flush=True)
+
+
+def _stdio_arguments(parser: ArgumentParser) -> None:
+    dist_argument(parser)
+    today_argument(parser)
+    audience_argument(parser)
+
+
+def _stdio(arguments: Namespace) -> int:
+    from octavo_serve.stdio import run_stdio
+
+    catalog = servable(arguments.dist, arguments.today, arguments.audience)
+    run_stdio(catalog)
+    return 0
+
+
+def _config_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="octavo.yaml (what OCTAVO_CONFIG names)")
+    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of octavo.yaml instead")
+
+
+def _config(arguments: Namespace) -> int:
+    from octavo_serve.configuration import configure, json_schema, shown
+
+    result = json_schema() if arguments.schema else shown(configure(arguments.file, os.environ, {}))
+    print(json.dumps(result, indent=2, ensure_ascii=False))
+    return 0
+
+
+def _key_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("action", choices=("new",), help="make a key")
+    parser.add_argument(
+        "--pack",
+        action="append",
+        required=True,
+        type=_opened,
+        metavar="SLUG",
+        help="pack it opens, '*' for all; may be repeated",
+    )
+    parser.add_argument("--name", help="what you call it in octavo.yaml (the packs, joined by hyphens)")
+    json_argument(parser)
+
+
+def _opened(text: str) -> str:
+    if text != "*" and not SLUG.fullmatch(text):
+        raise ArgumentTypeError(f"{text!r}, expected a slug, or '*' for all packs")
+    return text
+
+
+def _key(arguments: Namespace) -> int:
+    from octavo_serve.configuration import check_key
+    from octavo_serve.keys import ALL, entry, new_key
+
+    key = new_key()
+    packs = list(dict.fromkeys(arguments.pack))
+    name = arguments.name or "-".join("all" if slug == ALL else slug for slug in packs)[:64]
+    made = entry(key, name, packs)
+    check_key(made)
+    if arguments.json:
+        print(json.dumps({"key": key, "entry": made}))
+        return 0
+    # JSON is YAML too, and quotes what must be quoted.
+    line = ", ".join(f"{field}: {json.dumps(value)}" for field, value in made.items())
+    print(f"{key}\n\nThe key is shown this once. Clients send it as the header `Authorization: Bearer KEY`.")
+    print(f"In octavo.yaml, under `keys:`\n\n  - {{{line}}}")
+    return 0
+
+
+SERVE = Command(
+    name="serve",
+    summary="serve releases over MCP and HTTP",
+    description="Serve the current release of every pack in DIST: MCP at /mcp and /packs/SLUG/mcp, GET /search and\n"
+    "GET /healthz.\n"
+    "Each release is verified first; a damaged one is refused by name and the others are served.\n"
+    "Settings come from options, then OCTAVO_* variables, then the file --config or OCTAVO_CONFIG names.\n"
+    "Exit codes: 1 nothing can be served, 2 wrong arguments or settings.",
+    examples=(
+        "octavo serve dist",
+        "octavo serve dist --host 0.0.0.0 --port 80 --allowed-host kb.example.org",
+        "octavo serve --config octavo.yaml",
+    ),
+    add_arguments=_serve_arguments,
+    run=_serve,
+)
+
+
+STDIO = Command(
+    name="stdio",
+    summary="serve releases over MCP on standard input and output",
+    description="Serve DIST to one MCP client that starts this command. Only the protocol is written to stdout.",
+    examples=(
+        "octavo stdio dist",
+        '.mcp.json: {"mcpServers": {"octavo": {"command": "octavo", "args": ["stdio", "dist"]}}}',
+    ),
+    add_arguments=_stdio_arguments,
+    run=_stdio,
+)
+
+
+CONFIG = Command(
+    name="config",
+    summary="check a server's configuration, or print its JSON Schema",
+    description="Check octavo.yaml together with the OCTAVO_* variables, as `octavo serve` does, and print the\n"
+    "settings that they make as JSON, without the hashes of keys.\n"
+    "Exit codes: 0 right, 2 wrong (the key is named).",
+    examples=("octavo config octavo.yaml", "octavo config --schema > octavo.schema.json"),
+    add_arguments=_config_arguments,
+    run=_config,
+)
+
+
+KEY = Command(
+    name="key",
+    summary="make an API key",
+    description="Make a key for the server and print it, this once, with the entry for octavo.yaml, which holds its\n"
+    "hash only.",
+    examples=(
+        "octavo key new --pack octavo --name alice",
+        "octavo key new --pack octavo --pack solar-diy",
+        "octavo key new --pack '*' --json | jq -r .key",
+    ),
+    add_arguments=_key_arguments,
+    run=_key,
+)
