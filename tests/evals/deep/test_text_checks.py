@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -175,6 +176,14 @@ def test_a_credential_is_told_and_not_shown(text: str, kind: str) -> None:
 )
 def test_a_placeholder_is_no_credential(text: str) -> None:
     assert list(credentials_in(page(text))) == []
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("check", [hidden_in, orders_in, credentials_in])
+def test_the_community_packs_hold_none_of_it(check: Callable[[Page], Iterator[Found]], shared: Path) -> None:
+    files = sorted((shared / "packs").rglob("*.md"))
+    assert len(files) > 100
+    assert [found for path in files for found in check(page(path.read_text(encoding="utf-8")))] == []
 
 
 @pytest.mark.parametrize("check", [hidden_in, orders_in, credentials_in])
