@@ -114,14 +114,17 @@ def run(arguments: Namespace) -> int:
 
 def candidates_of(subject: Subject, question: str) -> Iterator[Candidate]:
     """The files whose passages come first, at most SHOWN."""
+    from octavo_evals.deep.statements import statements
+
     by_fragment = {passage.fragment: passage for passage in subject.passages}
     seen: set[str] = set()
     for hit in subject.ask(question):
         if hit.path not in seen and len(seen) < SHOWN:
             seen.add(hit.path)
             passage = by_fragment[hit.fragment]
-            excerpt = " ".join(passage.text.split())[:EXCERPT]
-            yield Candidate(hit.path, passage.title, passage.heading_path, excerpt)
+            said = " ".join(statement.text for statement in statements(passage.text))
+            excerpt = said or " ".join(passage.text.split())
+            yield Candidate(hit.path, passage.title, passage.heading_path, excerpt[:EXCERPT])
 
 
 class Document:

@@ -22,7 +22,7 @@ COMMON = 0.5
 """Of the weight of the shorter statement's terms, the part that the other must have."""
 NEAR = 0.6
 """Cosine of the statements."""
-STRENGTH = 0.11
+STRENGTH = 0.1
 """Product of that part, the same part of the longer statement, and the cosine."""
 JOINING_TERMS = 8
 """Of a statement, its rarest, by which the statements to compare are found."""

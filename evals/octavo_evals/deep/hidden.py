@@ -15,14 +15,19 @@ _INVISIBLE: tuple[tuple[str, re.Pattern[str]], ...] = (
     # joiners shape Arabic, Indic scripts and emoji; between or beside ASCII they only hide
     ("joining", re.compile("(?<=[\\x21-\\x7e])[\u200c\u200d]|[\u200c\u200d](?=[\\x21-\\x7e])")),
     ("direction-changing", re.compile("[\u202a-\u202e\u2066-\u2069]")),
-    # a flag's region is spelled with tags after U+1F3F4, and ends with U+E007F
-    ("tag", re.compile("(?<![\U0001f3f4\U000e0020-\U000e007e])[\U000e0000-\U000e007f]+")),
+    # a flag's region is spelled with at most six tags and U+E007F after U+1F3F4
+    (
+        "tag",
+        re.compile(
+            "(?<![\U0001f3f4\U000e0000-\U000e007f])[\U000e0000-\U000e007f]+|(?<=\U0001f3f4)[\U000e0000-\U000e007f]{8,}"
+        ),
+    ),
     ("variation-selecting", re.compile("[\U000e0100-\U000e01ef]{2,}|[\ufe00-\ufe0f]{3,}")),
 )
 _STYLE = re.compile(
-    r"<[a-z][\w-]{0,40}\b[^<>]{0,500}?(?:"
+    r"<(?P<name>[a-z][\w-]{0,40})\b[^<>]{0,500}?(?:"
     r"\bstyle\s*=\s*(?:\"(?P<double>[^\"<>]{0,500})\"|'(?P<single>[^'<>]{0,500})')|\s(?P<hidden>hidden)(?=[\s>=/])"
-    r")[^<>]{0,500}>(?P<text>[^<>]{0,200})",
+    r")[^<>]{0,500}>",
     re.IGNORECASE,
 )
 _UNSEEN = re.compile(
@@ -34,6 +39,9 @@ _COLOR = re.compile(
     r"(?P<what>background(?:-color)?|(?<![\w-])color)\s*:\s*(?P<value>[^;]{1,60}?)\s*(?:;|$)", re.IGNORECASE
 )
 _WHITE = frozenset({"white", "#fff", "#ffffff", "rgb(255,255,255)"})
+_TAG = re.compile(r"<[^<>]{0,500}>")
+MAX_INSIDE = 2_000
+"""Characters of a hidden element that are looked at."""
 MAX_TOLD = 20
 """Findings of one kind in one document."""
 
@@ -65,8 +73,10 @@ def _characters(page: Page) -> Iterator[Found]:
 
 def _elements(page: Page, shown: str) -> Iterator[Found]:
     for found in _STYLE.finditer(shown):
-        if (how := _hidden_by(found)) and found["text"].strip():
-            yield _found(page, found.start(), f"an element is hidden ({how}): {_excerpt(found['text'])}")
+        if how := _hidden_by(found):
+            inside = shown[found.end() : found.end() + MAX_INSIDE].partition(f"</{found['name']}")[0]
+            if text := _TAG.sub(" ", inside).strip():
+                yield _found(page, found.start(), f"an element is hidden ({how}): {_excerpt(text)}")
 
 
 def _comments(page: Page, shown: str) -> Iterator[Found]:

@@ -30,7 +30,7 @@ NO_DAY = date(1970, 1, 1)
 MAX_QUERY = 300
 """Characters of a query that a check makes; people ask in fewer."""
 MAX_BYTES = 4_000_000
-"""Of one document that are looked at; no passage is as large."""
+"""Of one document that are looked at for what a reader should not miss."""
 
 _NEW_LINE = re.compile(r"\r\n?")
 
@@ -63,13 +63,10 @@ class Page:
 
     path: str
     title: str
-    mime_type: str
     searchable: bool
     headings: tuple[Heading, ...]
     text: str
-    """The whole file, with `\\n` between lines; its n-th line is line n of the file."""
-    body: int
-    """Character of `text` at which the body begins."""
+    """The whole file, with `\\n` between lines; its n-th line is line n of the file. Cut after MAX_BYTES."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,18 +151,14 @@ class Subject:
 
     def _page(self, row: int) -> Page:
         document = self._tables.document(row)
-        raw = self._tables.raw(row)[:MAX_BYTES]
-        offset = document["body_offset"]
-        before = _NEW_LINE.sub("\n", raw[:offset].decode("utf-8", "replace"))
+        text = self._tables.raw(row)[:MAX_BYTES].decode("utf-8", "replace")
         headings = [Heading(each["title"], each["start_line"]) for each in self._tables.sections(row) if each["title"]]
         return Page(
             document["path"],
             document["title"],
-            document["mime_type"],
             document["searchable"],
             tuple(headings),
-            before + _NEW_LINE.sub("\n", raw[offset:].decode("utf-8", "replace")),
-            len(before),
+            _NEW_LINE.sub("\n", text),
         )
 
     def _passages(self) -> Iterator[Passage]:

@@ -22,6 +22,7 @@ REAL = {
     ("solar-diy", "3,000–8,000 kWh/year", "2,000–4,000 kWh/year"),
     ("solar-diy", "5–15 kW", "10-15 kW"),
     ("home-assistant", "6-18 months", "1-3 years"),
+    ("home-assistant", "$7/month", "$6.50/month"),
 }
 """Contradictions that a reader agrees are some: pack, and two of the numbers."""
 
@@ -49,7 +50,7 @@ def test_real_contradictions_are_found_with_few_others(dist: Path) -> None:
     numbers = [(slug, re.findall(r"says (.+?): \"", message)) for slug, message in messages]
     missing = {real for real in REAL if not any(slug == real[0] and {*real[1:]} <= {*found} for slug, found in numbers)}
     assert missing == set()
-    assert len(messages) <= 12
+    assert len(messages) <= 13
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ OCTAVO = "octavo" + "_kP3vZ8xQ1mL6tR9wY2bN5cF7hJ0dG4sA8uE1iO3pT6y"
 
 
 def page(text: str) -> Page:
-    return Page("page.md", "Page", "text/markdown", searchable=True, headings=(), text=text, body=0)
+    return Page("page.md", "Page", searchable=True, headings=(), text=text)
 
 
 def codes(found: Iterator[Found]) -> list[str]:
@@ -42,6 +42,8 @@ def codes(found: Iterator[Found]) -> list[str]:
         pytest.param('<span style="color:#fff;background:white">x</span>', "white on white", id="white on white"),
         pytest.param("<span style='color: white'>x</span>", "white on white", id="white on the page"),
         pytest.param('<i style="font-size:0">x</i>', "font-size:0", id="no size"),
+        pytest.param('<div style="display:none"><p>deep</p></div>', "display:none): 'deep'", id="nested"),
+        pytest.param(f"\U0001f3f4{TAGS}{TAGS}", "8 tag characters", id="tags behind a flag"),
         pytest.param("<div class=a hidden>x</div>", "an element is hidden (hidden)", id="hidden"),
         pytest.param(f"<!-- {ORDER}. -->", f"a comment addresses a model: '{ORDER}.'", id="comment"),
         pytest.param(f"<!-- {ORDER}", "a comment addresses a model", id="open comment"),
@@ -64,7 +66,7 @@ def test_hidden_text_is_found(text: str, message: str) -> None:
         pytest.param("`<p hidden>x</p>`\n\n```html\n<p style='display:none'>x</p>\n```\n", id="shown as code"),
         pytest.param("<!-- context: section=product -->", id="a comment of the format"),
         pytest.param('<p style="color:white;background:black">x</p>', id="white on black"),
-        pytest.param('<p style="display:none"></p>', id="nothing hidden"),
+        pytest.param('<p style="display:none"></p> seen', id="nothing hidden"),
         pytest.param("<details><summary>x</summary></details>", id="details"),
     ],
 )
