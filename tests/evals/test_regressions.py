@@ -66,9 +66,7 @@ def test_one_passage_instead_of_fifty_loses_recall_and_not_the_first_place(dist:
     assert not {"R@1", "Success@1", "right_refusal", "false_refusal"} & found
 
 
-def test_words_that_are_not_stemmed_are_not_found(
-    dist: Path, base: Results, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_that_are_not_stemmed_are_not_found(dist: Path, base: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     def unstemmed(*filters: tantivy.Filter) -> tantivy.TextAnalyzer:
         builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
         for each in filters:
