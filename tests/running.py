@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -22,6 +23,15 @@ def octavo(*arguments: object, **options: Any) -> subprocess.CompletedProcess[st
     command = [str(OCTAVO), *map(str, arguments)]
     options.setdefault("timeout", 300)
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def is_test(name: str) -> bool:
+    """Whether `file.py::function` (the file relative to tests/) is a test."""
+    file, _, function = name.partition("::")
+    path = ROOT / "tests" / file
+    body = ast.parse(path.read_text()).body if path.is_file() else []
+    functions = {each.name for each in body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
+    return function.startswith("test_") and function in functions
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ def here_and_there(tmp_path_factory: pytest.TempPathFactory) -> tuple[Released, 
         },
         backwards=True,
         umask=0o077,
-        jobs=2,
+        jobs=8,
     )  # fmt: skip
     return here, there
 
@@ -206,6 +206,10 @@ def shortened(path: str) -> dict[str, bytes]:
     return sources | {path: sources[path][: len(sources[path]) // 2]}
 
 
+def shortened_alone() -> dict[str, bytes]:
+    return {"concepts/water.md": shortened("concepts/water.md")["concepts/water.md"]}
+
+
 def moved(path: str, to: str) -> dict[str, bytes]:
     return without(path) | {to: tiny()[path]}
 
@@ -224,6 +228,14 @@ CHANGES = [
     pytest.param(without("concepts/grinder.md"), id="deletion"),
     pytest.param(shortened("concepts/water.md"), id="shortening"),
     pytest.param(moved("workflows/descale.md", "workflows/care/descale.md"), id="move to a subfolder"),
+    pytest.param(
+        {
+            path: data
+            for path, data in (moved("workflows/descale.md", "workflows/care/descale.md") | shortened_alone()).items()
+            if path != "concepts/grinder.md"
+        },
+        id="deletion, shortening and move at once",
+    ),
     pytest.param(edited("concepts/water.md", b"tags: [water,", b"tags: [hardness,"), id="frontmatter"),
     pytest.param(edited("manifest.yaml", b"Brewer 3", b"Brewer 4"), id="manifest"),
     pytest.param(tiny() | {"concepts/new.md": b"# New\n\nThe lid is dishwasher safe.\n"}, id="addition"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
+from itertools import islice
 from typing import Any
 
 from tokenizers import Tokenizer
@@ -21,6 +22,9 @@ from octavo_build.passages import PassageText, outline, passages_of
 from octavo_build.plain import plain_text
 from octavo_build.windows import windows_of
 
+BATCH = 64
+"""Documents for which the cache is read and written at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cut:
@@ -34,13 +38,21 @@ class Cut:
 
 
 def cut_documents(
-    documents: Sequence[Document], tokenizer: Tokenizer, cache: ContentCache, identity: str
+    documents: Iterable[Document], tokenizer: Tokenizer, cache: ContentCache, identity: str
 ) -> Iterator[Cut]:
     """Cut every searchable document, in order; those that were cut before are taken from `cache`.
 
-    `identity` names the compiler and the encoder: what decides a cut besides the document.
+    `identity` names the compiler and the encoder: what decides a cut besides the document. Only so many documents and
+    cuts are held at a time as the cache is asked for at once.
     """
-    searchable = [(row, document) for row, document in enumerate(documents) if document.searchable]
+    searchable = ((row, document) for row, document in enumerate(documents) if document.searchable)
+    while batch := list(islice(searchable, BATCH)):
+        yield from _cut_batch(batch, tokenizer, cache, identity)
+
+
+def _cut_batch(
+    searchable: Sequence[tuple[int, Document]], tokenizer: Tokenizer, cache: ContentCache, identity: str
+) -> Iterator[Cut]:
     keys = {row: _key(document, identity) for row, document in searchable}
     known = cache.read(list(keys.values()))
     made: dict[bytes, bytes] = {}

@@ -74,7 +74,7 @@ def read_frontmatter(path: str, raw: bytes, *, second_block: bool = False) -> Fr
     With `second_block`, a YAML mapping between `---` lines that follows the first block (comments and blank lines
     aside) belongs to the metadata too, as ExpertPack files have it for their sources; the first block wins.
     """
-    start = len(BOM) if raw.startswith(BOM) else 0
+    start = text_start(raw)
     if raw.startswith(b"+++", start):
         return _read_toml(path, raw, start)
     if _JSON_OPENING.match(raw, start):
@@ -109,9 +109,17 @@ def read_frontmatter(path: str, raw: bytes, *, second_block: bool = False) -> Fr
     )
 
 
+def text_start(raw: bytes) -> int:
+    """Where the text of a file begins: after its byte order mark, or several where tools each added one."""
+    start = 0
+    while raw.startswith(BOM, start):
+        start += len(BOM)
+    return start
+
+
 def read_yaml(path: str, raw: bytes) -> Frontmatter:
     """Read a whole file of YAML (a manifest), which must be a mapping; problems become findings."""
-    start = len(BOM) if raw.startswith(BOM) else 0
+    start = text_start(raw)
     return _read_block(path, raw, start, len(raw), len(raw))
 
 
@@ -188,7 +196,7 @@ def _block(raw: bytes, start: int) -> tuple[int, int, int] | None:
 def _read_block(path: str, raw: bytes, start: int, end: int, after: int) -> Frontmatter:
     block = raw[start:end]
     first_line = 1 + len(re.findall(rb"\r\n|\r|\n", raw[:start]))
-    opening = len(BOM) if raw.startswith(BOM) else 0
+    opening = text_start(raw)
     # YAML knows more line ends than we count (NEL, LS, PS): none of them may move a line number.
     text = _lf(block)
     try:

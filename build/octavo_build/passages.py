@@ -18,7 +18,7 @@ import regex
 
 from octavo_artifact.ids import sha256_hex, slugify
 from octavo_artifact.schema import Document, Passage, Section
-from octavo_artifact.text import estimate_tokens
+from octavo_artifact.text import estimate_tokens, unix_lines
 from octavo_build.bodies import body_of
 from octavo_build.bodies.body import MAX_LINES, Block, Body
 from octavo_build.findings import Finding
@@ -73,7 +73,7 @@ class PassageText:
 
     passage: Passage
     text: str
-    """What a user is shown: the prefix, then the span as its format shows it."""
+    """What a user is shown: the prefix, then the span as its format shows it, its line ends line feeds."""
     visible: str
     """What is embedded and indexed: the context prefix, then the same without comments."""
 
@@ -203,7 +203,7 @@ def _spans(section: _Section, openings: Sequence[_Piece], anchors: _Anchors) -> 
 
 
 def _passage(body: Body, span: _Span, row: int, ordinal: int) -> PassageText:
-    shown = body.shown(span.start, span.end)
+    shown = unix_lines(body.shown(span.start, span.end))
     passage = Passage(
         document=row,
         ordinal=ordinal,
@@ -219,7 +219,8 @@ def _passage(body: Body, span: _Span, row: int, ordinal: int) -> PassageText:
         context_prefix=span.context_prefix,
     )
     context = f"{span.context_prefix}\n\n" if span.context_prefix else ""
-    return PassageText(passage, span.prefix + shown, context + span.prefix + body.visible(span.start, span.end))
+    visible = unix_lines(body.visible(span.start, span.end))
+    return PassageText(passage, span.prefix + shown, context + span.prefix + visible)
 
 
 class _Anchors:
@@ -348,8 +349,8 @@ def _pieces_within(body: Body, block: Block, start: int, end: int, limits: Passa
     parts = list(body.visible_parts(start, end))
     # one character for each byte that is not UTF-8, so that characters count back into bytes
     text = "".join(body.raw[a:b].decode("utf-8", "surrogateescape") + marker for a, b, marker in parts)
-    prefix = body.visible(block.start, block.head) if block.head else ""
-    prefix += "\n" if prefix and not prefix.endswith(("\n", "\r")) else ""
+    prefix = unix_lines(body.visible(block.start, block.head)) if block.head else ""
+    prefix += "\n" if prefix and not prefix.endswith("\n") else ""
     repeated = _tokens(len(prefix)) <= limits.target_tokens
     prefix = prefix if repeated else ""
 

@@ -19,6 +19,8 @@ MAX_BRACKETS = 2_000
 
 _WIKILINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+_ALT = re.compile(r"<img\s[^<>]*?\balt\s*=\s*(?:\"([^\"<>]*)\"|'([^'<>]*)'|([^\s\"'<>]+))", re.IGNORECASE)
+"""The words of an image that is written as HTML."""
 _SHORTCODE = re.compile(r"\{\{[<%].{0,400}?[%>]\}\}|\{%.{0,400}?%\}|\{#.{0,400}?#\}|\{[#:.][\w:. -]{1,80}\}")
 """What a site generator fills in or carries out (Hugo, Liquid, Jinja), and attributes (`{#anchor}`, `{:.class}`)."""
 _QUOTED = re.compile(r"\"([^\"]*)\"")
@@ -49,7 +51,7 @@ def _words(tokens: list[Token]) -> Iterator[str]:
         elif token.type in ("fence", "code_block"):
             yield token.content
         elif token.type == "html_block":
-            yield _TAG.sub(" ", token.content)
+            yield _TAG.sub(_alt, token.content)
         elif token.nesting == -1 and token.type not in ("td_close", "th_close"):
             yield "\n"
 
@@ -62,8 +64,17 @@ def _inline(tokens: list[Token]) -> Iterator[str]:
             yield token.content
         elif token.type in ("softbreak", "hardbreak"):
             yield "\n"
+        elif token.type == "html_inline":
+            yield _alt(token.content)
         elif token.type == "image":
             yield from _inline(token.children or [])
+
+
+def _alt(tag: str | re.Match[str]) -> str:
+    """What stands for an HTML tag: an image's words, else nothing, or a space where `tag` was found in a block."""
+    found = _ALT.match(tag if isinstance(tag, str) else tag.group())
+    words = "".join(filter(None, found.groups())) if found else ""
+    return words if isinstance(tag, str) else f" {words} " if words else " "
 
 
 def _without_directives(text: str) -> str:

@@ -15,7 +15,7 @@ import yaml
 
 from octavo_artifact.ids import SLUG, uri_path
 from octavo_artifact.schema import Document
-from octavo_build.frontmatter import BOM, read_frontmatter
+from octavo_build.frontmatter import read_frontmatter, text_start
 from octavo_build.pack import Pack
 
 SKILL_FILE = "SKILL.md"
@@ -87,7 +87,7 @@ def written_frontmatter(document: Document, name: str) -> dict[str, Any]:
 
 def _not_text(block: bytes) -> Iterator[tuple[int, str]]:
     """Line and text of each scalar of a frontmatter block that some parser takes for a number, a date or a boolean."""
-    start = len(BOM) if block.startswith(BOM) else 0
+    start = text_start(block)
     for event in yaml.parse(block[start:].decode(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         if isinstance(event, yaml.DocumentEndEvent):
             return

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -52,19 +52,19 @@ from octavo_build.bodies.body import decode
 from octavo_build.calibrate import Searched
 from octavo_build.calibrate import calibrate as calibrate_gate
 from octavo_build.content_cache import ContentCache
-from octavo_build.cuts import cut_documents
+from octavo_build.cuts import Cut, cut_documents
 from octavo_build.encode import encode_windows
 from octavo_build.findings import Finding, count_by_severity
 from octavo_build.graph import build_graph
 from octavo_build.lexical import LexicalRow, write_lexical
 from octavo_build.pack import Pack
-from octavo_build.passages import PassageLimits, PassageText
+from octavo_build.passages import PassageLimits
 from octavo_build.progress import Progress
 from octavo_build.resources import list_resources
 from octavo_build.sources import Options
 from octavo_build.sources import read as read_source
 from octavo_build.sources.audience import released
-from octavo_build.tables import logical_hash, read_table, write_table
+from octavo_build.tables import TableWriter, iterate_table, logical_hash, read_table, write_table
 from octavo_build.vectors import read_vectors, write_vectors
 from octavo_build.windows import WindowLimits, load_tokenizer
 from octavo_build.workers import Workers
@@ -74,6 +74,12 @@ LIBRARIES = (
     "markdown-it-py", "numpy", "onnxruntime", "pathspec", "pyarrow", "pylance", "pyyaml", "regex", "tantivy",
     "tokenizers",
 )  # fmt: skip
+
+_TEXTS = pa.schema({"shown": pa.string(), "visible": pa.string()})
+_WINDOWS = pa.schema({"passage": pa.int32(), "window": pa.int32(), "text": pa.string()})
+
+_ROWS = 1_000
+"""Passages whose texts are held at once."""
 
 _BULK = frozenset({"documents", "findings", "extras", "fronts", "sidecars"})
 """Fields of a pack that are kept apart from what it says of itself."""
@@ -158,28 +164,31 @@ def source(root: Path, work: Work, options: Options) -> None:
 
 def passages(work: Work, encoder: Path, cache: ContentCache, compiler: str) -> None:
     """Cut the documents into passages, windows and outlines."""
-    documents = read_table(work.parts / DOCUMENTS.file, Document)
+    documents = iterate_table(work.parts / DOCUMENTS.file, Document)
     tokenizer = load_tokenizer(encoder / ENCODER_TOKENIZER)
-    rows: list[PassageText] = []
-    windows: list[tuple[int, int, str]] = []
-    sections: list[Section] = []
     findings: list[Finding] = []
-    for cut in cut_documents(documents, tokenizer, cache, f"{compiler} {encoder.name}"):
-        for passage, texts in zip(cut.passages, cut.windows, strict=True):
-            windows.extend((len(rows), ordinal, text) for ordinal, text in enumerate(texts))
-            rows.append(passage)
-        sections.extend(cut.sections)
-        findings.extend(cut.findings)
-    write_table(work.parts / PASSAGES.file, Passage, [each.passage for each in rows])
-    write_table(work.parts / SECTIONS.file, Section, sections)
-    _write_columns(work.texts, shown=[each.text for each in rows], visible=[each.visible for each in rows])
-    _write_columns(
-        work.windows,
-        passage=pa.array([passage for passage, _, _ in windows], pa.int32()),
-        window=pa.array([ordinal for _, ordinal, _ in windows], pa.int32()),
-        text=pa.array([text for _, _, text in windows], pa.string()),
-    )
+    with (
+        TableWriter(work.parts / PASSAGES.file, Passage) as passages_,
+        TableWriter(work.parts / SECTIONS.file, Section) as sections,
+        pq.ParquetWriter(work.texts, _TEXTS, compression="zstd") as texts,
+        pq.ParquetWriter(work.windows, _WINDOWS, compression="zstd") as windows,
+    ):
+        row = 0
+        for cut in cut_documents(documents, tokenizer, cache, f"{compiler} {encoder.name}"):
+            texts.write_batch(_batch(_TEXTS, ((each.text, each.visible) for each in cut.passages)))
+            windows.write_batch(_batch(_WINDOWS, _window_rows(row, cut)))
+            for each in cut.passages:
+                passages_.add(each.passage)
+            for each in cut.sections:
+                sections.add(each)
+            findings.extend(cut.findings)
+            row += len(cut.passages)
     _write_json(work.passage_findings, [asdict(finding) for finding in sorted(findings)])
+
+
+def _window_rows(first: int, cut: Cut) -> Iterator[tuple[int, int, str]]:
+    for row, windows in enumerate(cut.windows, first):
+        yield from ((row, ordinal, text) for ordinal, text in enumerate(windows))
 
 
 def vectors(  # noqa: PLR0917  # what it reads, where it looks for known vectors, who works
@@ -211,27 +220,36 @@ def vectors(  # noqa: PLR0917  # what it reads, where it looks for known vectors
 
 def lexical(work: Work) -> None:
     """Write the word index, whose stored fields are all that a search shows."""
-    documents = read_table(work.parts / DOCUMENTS.file, Document)
-    rows = read_table(work.parts / PASSAGES.file, Passage)
-    texts = pq.read_table(work.texts)
-    shown, visible = texts.column("shown").to_pylist(), texts.column("visible").to_pylist()
+    documents = _described(work)
+    rows = iterate_table(work.parts / PASSAGES.file, Passage)
     target = work.parts / LEXICAL
     shutil.rmtree(target, ignore_errors=True)
     write_lexical(
         target,
         (
             _lexical_row(documents[passage.document], passage, text, body)
-            for passage, text, body in zip(rows, shown, visible, strict=True)
+            for passage, (text, body) in zip(rows, _texts(work), strict=True)
         ),
     )
     _write_json(work.lexical, {"files": _hashes(target)})
 
 
+def _described(work: Work) -> list[Document]:
+    """The documents without their bytes."""
+    return [replace(each, raw=b"") for each in iterate_table(work.parts / DOCUMENTS.file, Document)]
+
+
+def _texts(work: Work) -> Iterator[tuple[str, str]]:
+    """What is shown and what is visible of each passage."""
+    with pq.ParquetFile(work.texts) as file:
+        for batch in file.iter_batches(_ROWS):
+            yield from zip(*(batch.column(name).to_pylist() for name in _TEXTS.names), strict=True)
+
+
 def calibrate(work: Work, encoder: Path, cache: ContentCache, workers: Workers) -> None:
     """Measure what tells an answer from none in this pack."""
-    documents = read_table(work.parts / DOCUMENTS.file, Document)
-    rows = read_table(work.parts / PASSAGES.file, Passage)
-    visible = pq.read_table(work.texts).column("visible").to_pylist()
+    documents = _described(work)
+    rows = iterate_table(work.parts / PASSAGES.file, Passage)
     searched = [
         Searched(
             passage.document,
@@ -239,7 +257,7 @@ def calibrate(work: Work, encoder: Path, cache: ContentCache, workers: Workers) 
             text,
             _indexed(documents[passage.document], passage, text),
         )
-        for passage, text in zip(rows, visible, strict=True)
+        for passage, (_, text) in zip(rows, _texts(work), strict=True)
     ]
 
     def encode(texts: Sequence[str]) -> NDArray[np.float32]:
@@ -273,7 +291,8 @@ def graph(work: Work) -> None:
 
 def resources(work: Work) -> None:
     """Write what MCP lists."""
-    rows, findings = list_resources(_read_pack(work))
+    documents = tuple(read_table(work.parts / DOCUMENTS.file, Document))
+    rows, findings = list_resources(replace(_read_pack(work), documents=documents))
     write_table(work.parts / RESOURCES.file, Resource, rows)
     _write_json(work.resource_findings, [asdict(finding) for finding in findings])
 
@@ -410,10 +429,10 @@ def _pack_fields(pack: Pack) -> dict[str, Any]:
 
 
 def _read_pack(work: Work) -> Pack:
+    """The pack without its documents."""
     fields = json.loads(work.pack.read_bytes())
     findings = tuple(Finding(**finding) for finding in fields.pop("findings"))
-    documents = tuple(read_table(work.parts / DOCUMENTS.file, Document))
-    return Pack(**fields, documents=documents, findings=findings)
+    return Pack(**fields, documents=(), findings=findings)
 
 
 def _hashes(root: Path, only: frozenset[str] | None = None) -> dict[str, str]:
@@ -423,9 +442,9 @@ def _hashes(root: Path, only: frozenset[str] | None = None) -> dict[str, str]:
     return {name.as_posix(): sha256_file(path) for name, path in relative if only is None or name.parts[0] in only}
 
 
-def _write_columns(path: Path, **columns: pa.Array | Sequence[str]) -> None:
-    arrays = {name: c if isinstance(c, pa.Array) else pa.array(c, pa.string()) for name, c in columns.items()}
-    pq.write_table(pa.table(arrays), path, compression="zstd")
+def _batch(schema: pa.Schema, rows: Iterable[tuple[object, ...]]) -> pa.RecordBatch:
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return pa.record_batch([pa.array(c, field.type) for c, field in zip(columns, schema, strict=True)], schema=schema)
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -6,10 +6,10 @@ The tables are the compiler's own intermediate results too: each stage reads the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -46,39 +46,65 @@ def _field(name: str, spelled: str) -> pa.Field:
     return pa.field(name, arrow[kind], nullable=spelled.endswith("?"))
 
 
-def write_table(path: Path, kind: type[Row], rows: Sequence[Row]) -> None:
+def write_table(path: Path, kind: type[Row], rows: Iterable[Row]) -> None:
     """Write rows as Parquet (zstd). Documents get row groups of about GROUP_BYTES of source, so that one can be read
     without the others.
     """
-    schema = arrow_schema(_TABLE_OF[kind])
-    columns = [pa.array([getattr(row, name) for row in rows], schema.field(name).type) for name in schema.names]
-    table = pa.Table.from_arrays(columns, schema=schema)
-    with pq.ParquetWriter(path, schema, compression="zstd", store_schema=False) as writer:
-        for start, stop in _groups(rows):
-            writer.write_table(table.slice(start, stop - start), row_group_size=max(1, stop - start))
+    with TableWriter(path, kind) as writer:
+        for row in rows:
+            writer.add(row)
 
 
-def _groups(rows: Sequence[Any]) -> Iterable[tuple[int, int]]:
-    start = size = 0
-    for row, item in enumerate(rows):
-        size += len(item.raw) if isinstance(item, Document) else 256
-        if size >= GROUP_BYTES:
-            yield start, row + 1
-            start, size = row + 1, 0
-    if start < len(rows) or not rows:
-        yield start, len(rows)
+class TableWriter(Generic[Row]):
+    """Writes what `write_table` does, of rows that come one by one, and holds no more of them than a row group."""
+
+    def __init__(self, path: Path, kind: type[Row]) -> None:
+        self._schema = arrow_schema(_TABLE_OF[kind])
+        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", store_schema=False)
+        self._group: list[Row] = []
+        self._size, self._is_empty = 0, True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Write the last group and the footer."""
+        if self._group or self._is_empty:
+            self._flush()
+        self._writer.close()
+
+    def add(self, row: Row) -> None:
+        """Take a row; it is written with its group."""
+        self._group.append(row)
+        self._size += len(row.raw) if isinstance(row, Document) else 256
+        if self._size >= GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        schema = self._schema
+        columns = [pa.array([getattr(row, n) for row in self._group], schema.field(n).type) for n in schema.names]
+        table = pa.Table.from_arrays(columns, schema=schema)
+        self._writer.write_table(table, row_group_size=max(1, len(self._group)))
+        self._group, self._size, self._is_empty = [], 0, False
 
 
 def read_table(path: Path, kind: type[Row]) -> list[Row]:
     """The rows of a table as objects."""
-    table = pq.read_table(path)
+    return list(iterate_table(path, kind))
+
+
+def iterate_table(path: Path, kind: type[Row]) -> Iterator[Row]:
+    """The rows of a table as objects, a row group at a time."""
     names = [field.name for field in fields(kind)]
-    columns = [
-        (tuple(value) for value in column) if pa.types.is_list(table.schema.field(name).type) else column
-        for name in names
-        for column in (table.column(name).to_pylist(),)
-    ]
-    return [kind(*values) for values in zip(*columns, strict=True)]
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            table = file.read_row_group(group)
+            columns = [
+                (tuple(value) for value in column) if pa.types.is_list(table.schema.field(name).type) else column
+                for name in names
+                for column in (table.column(name).to_pylist(),)
+            ]
+            yield from (kind(*values) for values in zip(*columns, strict=True))
 
 
 def logical_hash(path: Path, table: Table) -> str:

@@ -47,6 +47,17 @@ def _arguments(parser: ArgumentParser) -> None:
     table.add_argument("results", nargs="+", type=Path, metavar="RESULTS")
     table.add_argument("--categories", action="store_true", help="show the figures of each category too")
 
+    report = _verb(verbs, "report", "write results as one HTML page, with what was won and lost", _report)
+    report.add_argument(
+        "results",
+        nargs="+",
+        type=Path,
+        metavar="RESULTS",
+        help="of one pack and query set from the oldest to the newest",
+    )
+    report.add_argument("--out", type=Path, default=Path("report.html"), metavar="FILE", help="(report.html)")
+    report.add_argument("--dist", type=Path, metavar="DIR", help="releases, to show what their passages say")
+
     gate = verbs.add_parser("gate", help="judge results: check, compare, noise, release")
     gates = gate.add_subparsers(required=True, metavar="VERB", title="verbs")
     check = _verb(gates, "check", "are results of these cases and this configuration, and good enough?", _check)
@@ -204,6 +215,16 @@ def _table(arguments: Namespace) -> int:
     from octavo_evals.results import read_results
 
     print(table([read_results(path) for path in arguments.results], categories=arguments.categories))
+    return 0
+
+
+def _report(arguments: Namespace) -> int:
+    from octavo_evals.pages import report_page, write_page
+    from octavo_evals.report.contents import series_of
+    from octavo_evals.results import read_results
+
+    series = series_of([read_results(path) for path in arguments.results], arguments.dist)
+    write_page(arguments.out, report_page(series))
     return 0
 
 

@@ -127,6 +127,8 @@ class QueryResult:
     """The first 10."""
     measures: Mapping[str, float]
     """By name; only those that the question's labels give a meaning to."""
+    answer_probability: float | None = None
+    """The relevance gate's, that the passages answer the question; None when it did not judge."""
 
 
 @dataclass(frozen=True, slots=True)

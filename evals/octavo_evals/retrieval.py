@@ -109,6 +109,7 @@ def _result(
         run=files,
         passages=tuple(ScoredPassage(hit["fragment_id"], hit["source_file"], hit["score"]) for hit in first),
         measures={name: round(value, 6) for name, value in sorted({**figures, **ours}.items())},
+        answer_probability=answer.get("answer_probability"),
     )
 
 

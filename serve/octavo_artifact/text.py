@@ -69,6 +69,11 @@ def lexical_text(title: str, heading_path: Sequence[str], tags: Sequence[str], b
     return prepare("\n".join((line, line, " ".join(tags), body)))
 
 
+def unix_lines(text: str) -> str:
+    """`text` with a line feed for each of its line ends, so that an editor's habit changes no passage's text."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def estimate_tokens(text: str) -> int:
     """Characters / 4, rounded up: the measure ExpertPack's limits are written in."""
     return -(-len(text) // 4)

@@ -11,6 +11,7 @@ from octavo_artifact.errors import ArtifactError, RequestError
 from octavo_artifact.ids import DIGEST, SLUG, sha256_file, sha256_hex
 from octavo_artifact.layout import DOCUMENTS, LEXICAL
 from octavo_artifact.manifest import Manifest, read_manifest
+from octavo_artifact.text import unix_lines
 from octavo_serve.results import Reconstruction
 
 EXCERPT = 280
@@ -115,7 +116,7 @@ def _check_indexed(artifact: Path, manifest: Manifest, hit: Mapping[str, Any], b
 
 
 def _says(text: str, span: bytes) -> bool:
-    """Whether `text` is the span as it is shown: payloads of `data:` URIs elided, NUL replaced."""
+    """Whether `text` is the span as it is shown: payloads of `data:` URIs elided, NUL and line ends replaced."""
     written = _shown(span)
     if text == written:
         return True
@@ -129,7 +130,7 @@ def _stands_in(added: str, before: bytes) -> bool:
 
 
 def _shown(data: bytes) -> str:
-    return data.decode("utf-8", "replace").replace("\0", "\ufffd")
+    return unix_lines(data.decode("utf-8", "replace").replace("\0", "\ufffd"))
 
 
 def _excerpt(markdown: str) -> str:

@@ -98,11 +98,14 @@ def test_gitignore_is_honoured_at_every_level(tmp_path: Path, ignores: dict[str,
 
 def test_a_pattern_that_cannot_be_used_costs_only_itself(tmp_path: Path) -> None:
     wild = "*a" * 50
-    pack = docs(tmp_path, {"a.md": "x", "b.md": "x", ".gitignore": f"a.md\n\\\n{wild}\n", "pack.yaml": "exclude: '!'"})
+    pack = docs(
+        tmp_path, {"a.md": "x", "b.md": "x", ".gitignore": f"a.md\n\\\n{wild}\n[z-a]\n", "pack.yaml": "exclude: '!'"}
+    )
     assert [document.path for document in pack.documents] == ["b.md"]
     assert [(f.path, f.line, f.code) for f in pack.findings] == [
         (".gitignore", 2, "pattern-invalid"),
         (".gitignore", 3, "pattern-invalid"),
+        (".gitignore", 4, "pattern-invalid"),
         ("pack.yaml", 0, "pattern-invalid"),
     ]
 

@@ -22,6 +22,7 @@ def codes(raw: bytes, **options: bool) -> list[tuple[str, int]]:
         pytest.param(PLAIN.replace(b"\n", b"\r\n"), id="crlf"),
         pytest.param(PLAIN.replace(b"\n", b"\r"), id="cr"),
         pytest.param(b"\xef\xbb\xbf" + PLAIN, id="bom"),
+        pytest.param(b"\xef\xbb\xbf" * 2 + PLAIN, id="two byte order marks"),
         pytest.param(PLAIN.replace(b"---\n", b"---  \t\n"), id="trailing spaces"),
         pytest.param(PLAIN.replace(b"---\nBody\n", b"---"), id="fence ends the file"),
         pytest.param(PLAIN.replace(b"---\nBody", b"...\nBody"), id="closed by dots"),

@@ -19,6 +19,8 @@ from octavo_build.plain import MAX_CHARACTERS, plain_text
         pytest.param("| a | b |\n|---|---|\n| 1 | 2 |", "a b \n1 2", id="table"),
         pytest.param("![alt text](a.png)", "alt text", id="image"),
         pytest.param("<b>bold</b> word", "bold word", id="inline html"),
+        pytest.param('see <img src="a.png" alt="the pump"> here', "see the pump here", id="inline image"),
+        pytest.param("<p>\n<img alt='the pump' src=a>\n</p>", "the pump", id="image in an html block"),
         pytest.param("- one\n- two", "one \ntwo", id="list"),
         pytest.param('a {{< figure src="p.png" title="The pump" >}} b', "a p.png The pump b", id="hugo shortcode"),
         pytest.param("{{% notice tip %}}\nmind it\n{{% /notice %}}", "mind it", id="hugo block"),

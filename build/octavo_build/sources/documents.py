@@ -16,7 +16,7 @@ from octavo_artifact.schema import Document
 from octavo_build.bodies import FORMATS, PLAIN, mime_type_of
 from octavo_build.bodies.body import Facts
 from octavo_build.findings import Finding
-from octavo_build.frontmatter import BOM, Frontmatter, read_frontmatter
+from octavo_build.frontmatter import BOM, Frontmatter, read_frontmatter, text_start
 from octavo_build.sources.files import SourceFile
 from octavo_build.sources.language import language_tag
 
@@ -38,7 +38,7 @@ def read_document(
     findings = list(_check_bytes(file))
     readable = not any(finding.code == "encoding-utf16" for finding in findings)
     form = FORMATS[mime_type := mime_type_of(file.path) or PLAIN]
-    front = Frontmatter({}, len(BOM) if file.raw.startswith(BOM) else 0, ())
+    front = Frontmatter({}, text_start(file.raw), ())
     if readable and form.frontmatter:
         front = read_frontmatter(file.path, file.raw, second_block=second_block)
     findings += front.findings
@@ -54,8 +54,8 @@ def read_document(
         path=file.path,
         id=fields.text("id") or "",
         uri=document_uri(slug, file.path),
-        title=title or facts.title or title_from(file.path),
-        description=fields.text("description") or facts.description or None,
+        title=title or _clean(facts.title) or title_from(file.path),
+        description=fields.text("description") or _clean(facts.description) or None,
         type=fields.text("type"),
         tags=fields.texts("tags"),
         pack=slug,
@@ -120,7 +120,7 @@ class Fields:
         """The field as text; None when it is empty or missing."""
         value = self._front.metadata.get(key)
         if value is None or isinstance(value, str):
-            return (value or "").strip() or None
+            return _clean(value or "") or None
         self._refuse(key, "one value", value)
         return None
 
@@ -130,11 +130,11 @@ class Fields:
         if value is None:
             return ()
         if isinstance(value, str):
-            return tuple(part.strip() for part in value.split(",") if part.strip())
+            return tuple(filter(None, map(_clean, value.split(","))))
         if isinstance(value, list):
             items = cast(list[Any], value)
             if all(item is None or isinstance(item, str) for item in items):
-                return tuple(dict.fromkeys(item.strip() for item in items if item and item.strip()))
+                return tuple(dict.fromkeys(filter(None, (_clean(item or "") for item in items))))
         self._refuse(key, "a list of values", value)
         return ()
 
@@ -142,6 +142,11 @@ class Fields:
         kind = "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else "one value"
         message = f"{key}: expected {expected}, found {kind}"
         self._findings.append(Finding(self._path, self._front.lines.get(key, 1), "frontmatter-value", message))
+
+
+def _clean(text: str) -> str:
+    """A value without the space around it, and without the byte order marks of files that were pasted together."""
+    return text.replace("\ufeff", "").strip()
 
 
 def title_from(path: str) -> str:

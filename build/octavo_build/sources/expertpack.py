@@ -39,6 +39,9 @@ EXTRAS = (GRAPH, ONTOLOGY)
 """Files beside a manifest that are no documents."""
 
 
+_UNREAD = frozenset({"yaml-invalid", "encoding-utf16"})
+"""Why nobody knows what a file's frontmatter says."""
+
 _ACTIVATION = ("tools", "constraints", "next")
 ACTIVATED = frozenset({"workflow", "decision", "gotcha", "phase"})
 """Types of documents that may say what they activate."""
@@ -90,7 +93,9 @@ def read(root: Path, options: Options) -> Pack:  # every adapter's signature
         for member, file in files
         if file.path.casefold().endswith(MARKDOWN)
     ]
-    findings += (Finding(each.path, 1, "id-missing", "the file has no id") for each in read_all if not each.id)
+    unread = {finding.path for finding in findings if finding.code in _UNREAD}
+    without_id = (each.path for each in read_all if not each.id and each.path not in unread)
+    findings += (Finding(path, 1, "id-missing", "the file has no id") for path in without_id)
     unique, duplicates = with_unique_ids(slug, read_all)
     cut, sidecars = _with_sidecars(unique, files, findings)
     paths = {document.path for document in cut}

@@ -115,7 +115,7 @@ def _spec(lines: Sequence[str]) -> tuple[GitIgnoreSpec, list[tuple[int, str]]]:
         exact = f"{line}/*" if line.endswith("/**") else line
         try:
             patterns += GitIgnoreSpec.from_lines([exact]).patterns
-        except ValueError:
+        except (ValueError, re.error):  # pathspec lets the second out of a range such as [z-a]
             refused.append((number, f"{line[:80]!r} is no pattern as git has them"))
     return GitIgnoreSpec(patterns), refused
 
