@@ -4,6 +4,7 @@ The work itself is in the packages; this file only names it.
 """
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from sys import executable
 
@@ -80,8 +81,9 @@ def task_release():
 
 
 def evaluated():
-    """Slugs of the packs that have questions."""
-    return [slug for slug in BUILD.slugs() if (EVALS / slug / "questions.yaml").exists()]
+    """Slugs of the packs that have questions; none where the extra [evals] is not installed, which only judges."""
+    slugs = BUILD.slugs() if find_spec("ir_measures") else ()
+    return [slug for slug in slugs if (EVALS / slug / "questions.yaml").exists()]
 
 
 def of_release(slug: str, arguments: str):
