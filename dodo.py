@@ -3,9 +3,11 @@
 The work itself is in the packages; this file only names it.
 """
 
+import json
 from pathlib import Path
 from sys import executable
 
+from doit.action import CmdAction
 from doit.tools import LongRunning
 
 from octavo_build.progress import make_progress
@@ -13,12 +15,13 @@ from octavo_build.tasks import Build, build_tasks
 from octavo_build.workers import Workers
 
 STATE = Path(".octavo")
-DOIT_CONFIG = {"default_tasks": ["build"], "dep_file": f"{STATE}/dodo.sqlite", "backend": "sqlite3", "verbosity": 2}
+DOIT_CONFIG = {"default_tasks": ["release"], "dep_file": f"{STATE}/dodo.sqlite", "backend": "sqlite3", "verbosity": 2}
 
 BIN = Path(executable).parent
 PACKS = sorted(path for path in Path("packs").iterdir() if path.is_dir())
 DIST = Path("dist")
-QUESTIONS = sorted(path for path in Path("evals").glob("*/*.yaml") if (Path("packs") / path.parent.name).is_dir())
+BUILD = Build(PACKS, DIST, STATE, Workers(), make_progress(bars=False), point=False)
+EVALS = Path("evals")
 BENCHES = sorted(Path("evals/bench").glob("[a-z]*.py"))
 
 STATE.mkdir(exist_ok=True)
@@ -26,16 +29,78 @@ STATE.mkdir(exist_ok=True)
 
 def task_build():
     """Compile every pack in packs/ into releases under dist/: a task a stage and pack, only what changed."""
-    yield from build_tasks(Build(PACKS, DIST, STATE, Workers(), make_progress(bars=False)))
+    yield from build_tasks(BUILD)
+
+
+def task_eval():
+    """Ask each pack's questions of the release that was built."""
+    for slug in evaluated():
+        yield {
+            "name": slug,
+            "actions": [
+                f"mkdir -p {STATE}/eval",
+                of_release(
+                    slug,
+                    f"eval run {EVALS}/{slug}/questions.yaml "
+                    f"--pack {slug} --release {{digest}} --dist {DIST} --out {STATE}/eval/{slug}.json",
+                ),
+            ],
+            "task_dep": [f"build:{slug}:release"],
+            "uptodate": [False],
+        }
+
+
+def task_gate():
+    """Judge what was built by each pack's committed results and floors."""
+    for slug in evaluated():
+        folder, new = EVALS / slug, STATE / "eval" / f"{slug}.json"
+        check = f"--cases {folder}/questions.yaml --dist {DIST} --release {{digest}} --floors {folder}/floors.yaml"
+        yield {
+            "name": slug,
+            "actions": [
+                of_release(slug, f"eval gate check {folder}/results.json {check}"),
+                of_release(slug, f"eval gate check {new} {check}"),
+                of_release(slug, f"eval gate compare {folder}/results.json {new} --across-releases"),
+            ],
+            "task_dep": [f"eval:{slug}"],
+            "uptodate": [False],
+        }
+
+
+def task_release():
+    """Make what was built current, where the gate passes."""
+    for slug in BUILD.slugs():
+        gated = slug in evaluated()
+        yield {
+            "name": slug,
+            "actions": [of_release(slug, f"release {DIST}/{slug}/{{digest}} {'' if gated else '--ungated'}")],
+            "task_dep": [f"gate:{slug}" if gated else f"build:{slug}:release"],
+            "uptodate": [False],
+        }
+
+
+def evaluated():
+    """Slugs of the packs that have questions."""
+    return [slug for slug in BUILD.slugs() if (EVALS / slug / "questions.yaml").exists()]
+
+
+def of_release(slug: str, arguments: str):
+    """`octavo` with the digest that the pack's build made, known only when the build has run."""
+
+    def command():
+        digest = json.loads((STATE / "work" / slug / "released.json").read_bytes())["digest"]
+        return f"{BIN}/octavo {arguments.format(digest=digest)}"
+
+    return CmdAction(command)
 
 
 def task_verify():
     """Check every release and encoder in dist/ against its digest."""
-    return {"actions": [f"{BIN}/octavo verify {DIST}"], "task_dep": ["build"], "uptodate": [False]}
+    return {"actions": [f"{BIN}/octavo verify {DIST}"], "task_dep": ["release"], "uptodate": [False]}
 
 
 def task_serve():
-    """Build, verify and serve every pack on 127.0.0.1."""
+    """Build, gate, verify and serve every pack on 127.0.0.1."""
     return {"actions": [LongRunning(f"{BIN}/octavo serve {DIST}")], "task_dep": ["verify"], "uptodate": [False]}
 
 
@@ -57,16 +122,6 @@ def task_slow():
 def task_check():
     """All that must hold before a commit."""
     return {"actions": None, "task_dep": ["lint", "test"]}
-
-
-def task_eval():
-    """Retrieval figures of the packs in packs/."""
-    questions = " ".join(map(str, QUESTIONS))
-    return {
-        "actions": [f"{executable} -m octavo_evals.retrieval {DIST} {questions}"],
-        "task_dep": ["build"],
-        "uptodate": [False],
-    }
 
 
 def task_bench():

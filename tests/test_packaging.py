@@ -42,6 +42,8 @@ def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
     }
     assert "octavo_build/encoders/minilm-tokenizer.json" in names
     assert {"octavo_build/lint/schemas/manifest.json", "octavo_build/lint/schemas/frontmatter.json"} < {*names}
+    templates = ("diff.html", "page.html", "page.js", "parts.html", "report.html", "style.css")
+    assert {f"octavo_evals/templates/{name}" for name in templates} < {*names}
     assert not [name for name in names if "__pycache__" in name or "test" in name.rpartition("/")[2]]
 
 

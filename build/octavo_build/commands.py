@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from octavo_artifact.command import Command
-from octavo_artifact.errors import ArtifactError, OctavoError, PackError
+from octavo_artifact.errors import ArtifactError, ConfigError, OctavoError, PackError
 from octavo_artifact.layout import POINTER, REPORT, TABLES, VECTORS
 from octavo_artifact.schema import AUDIENCES
 from octavo_build import knowledge, source_options
@@ -24,6 +24,7 @@ def _build_arguments(parser: ArgumentParser) -> None:
     source_options.add_repository(parser)
     parser.add_argument("--audience", choices=AUDIENCES, help="the narrowest circle that the releases are for (public)")
     parser.add_argument("--strict", action="store_true", help="release nothing that has an error or a warning")
+    parser.add_argument("--no-point", action="store_true", help="make nothing current; `octavo release` does it later")
     parser.add_argument(
         "--state",
         type=Path,
@@ -43,7 +44,14 @@ def _build(arguments: Namespace) -> int:
     packs = _folders(arguments.packs)
     with Workers(arguments.jobs) as workers, make_progress(quiet=arguments.quiet) as progress:
         build = Build(
-            packs, arguments.out, arguments.state, workers, progress, arguments.strict, options=_options(arguments)
+            packs,
+            arguments.out,
+            arguments.state,
+            workers,
+            progress,
+            arguments.strict,
+            point=not arguments.no_point,
+            options=_options(arguments),
         )
         slugs = build.slugs()
         code = run(build)
@@ -125,6 +133,46 @@ def _aks(arguments: Namespace) -> int:
     return 0
 
 
+def _release_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("artifact", type=Path, metavar="ARTIFACT", help="dist/SLUG/DIGEST")
+    gate = parser.add_mutually_exclusive_group()
+    gate.add_argument("--evals", type=Path, metavar="DIR", help="folder of the pack's questions (evals/SLUG)")
+    gate.add_argument("--ungated", action="store_true", help="make it current without asking any question")
+    parser.add_argument("--today", metavar="YYYY-MM-DD", help="day of the answers (that of the questions)")
+
+
+def _release(arguments: Namespace) -> int:
+    from octavo_artifact.ids import DIGEST
+    from octavo_build import release
+
+    artifact: Path = arguments.artifact.absolute()
+    if not (DIGEST.fullmatch(artifact.name) and artifact.is_dir()):
+        raise ConfigError(f"{arguments.artifact}: not a release, expected dist/SLUG/DIGEST")
+    slug = release.verify(artifact).slug
+    if slug != artifact.parent.name:
+        raise ArtifactError(f"{artifact.parent.name}/{artifact.name[:12]}: is of the pack {slug}")
+    if not arguments.ungated and (code := _gate(artifact, arguments.evals or Path("evals", slug), arguments.today)):
+        print(f"octavo: {slug}: the gate does not pass; the current release stays", file=sys.stderr)
+        return code
+    with release.exclusive(artifact.parent), release.clear_disk_errors(slug):
+        release.point(artifact)
+    print(f"{slug} {artifact.name[:12]} is current")
+    return 0
+
+
+def _gate(artifact: Path, evals: Path, today: str | None) -> int:
+    """The exit code of the gate: a command of its own, for the compiler does not know how answers are evaluated."""
+    import subprocess
+
+    if not evals.is_dir():
+        raise ConfigError(f"{evals}: no folder with questions; name one with --evals, or say --ungated")
+    command = [sys.executable, "-P", "-m", "octavo_serve", "eval", "gate", "release", str(artifact)]
+    sys.stdout.flush()
+    return subprocess.run(
+        [*command, "--evals", str(evals), *(["--today", today] if today else [])], check=False
+    ).returncode
+
+
 def _sql_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("artifact", type=Path, metavar="ARTIFACT", help="dist/SLUG/DIGEST, or dist/SLUG")
     parser.add_argument("query", metavar="QUERY", help="SQL over documents, passages, edges, nodes, resources, vectors")
@@ -182,6 +230,22 @@ BUILD = Command(
     ),
     add_arguments=_build_arguments,
     run=_build,
+    extra="build",
+)
+
+RELEASE = Command(
+    name="release",
+    summary="make a release current if the gate passes",
+    description="Ask the questions of the pack's evaluation of ARTIFACT and of the current release. If it clears the\n"
+    "floors and is not worse than the current one by more than chance and noise, it becomes the current one.\n"
+    "Exit codes: 0 it is current, 1 the gate does not pass or the release is damaged, 2 it could not be judged.",
+    examples=(
+        "octavo release $(octavo build packs/octavo --no-point --json | jq -r '.packs[].artifact')",
+        "octavo release dist/octavo/DIGEST --evals evals/octavo",
+        "octavo release dist/octavo/DIGEST --ungated",
+    ),
+    add_arguments=_release_arguments,
+    run=_release,
     extra="build",
 )
 

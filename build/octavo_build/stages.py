@@ -297,8 +297,8 @@ def resources(work: Work) -> None:
     _write_json(work.resource_findings, [asdict(finding) for finding in findings])
 
 
-def publish(work: Work, dist: Path, encoder: Path, progress: Progress, *, strict: bool) -> None:
-    """Seal the release, verify it and make it current.
+def publish(work: Work, dist: Path, encoder: Path, progress: Progress, *, strict: bool, point: bool) -> None:
+    """Seal the release, verify it and, if `point`, make it current.
 
     Raises PackError when `strict` and a finding is an error or a warning: nothing is released then.
     """
@@ -322,7 +322,8 @@ def publish(work: Work, dist: Path, encoder: Path, progress: Progress, *, strict
     with release.exclusive(dist / pack.slug):
         artifact = release.seal(work.parts, manifest, dist / pack.slug)
         release.verify(artifact)
-        release.point(artifact)
+        if point:
+            release.point(artifact)
     _write_json(work.released, {"digest": artifact.name, "counts": {**manifest.counts, **counts}})
 
 

@@ -63,6 +63,8 @@ class Build:
     workers: Workers
     progress: Progress
     strict: bool = False
+    point: bool = True
+    """Whether a release becomes current when it is built; otherwise `octavo release` makes it so."""
     options: Options = field(default_factory=lambda: NO_OPTIONS)
     """What the command line says of the sources."""
     failures: dict[str, OctavoError | str] = field(default_factory=dict[str, "OctavoError | str"])
@@ -180,7 +182,7 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Conte
     yield {
         **task(
             "release",
-            partial(stages.publish, work, build.dist, encoder, build.progress, strict=build.strict),
+            partial(stages.publish, work, build.dist, encoder, build.progress, strict=build.strict, point=build.point),
             inputs,
             [work.released],
         ),

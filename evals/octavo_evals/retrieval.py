@@ -1,102 +1,121 @@
-"""Retrieval figures of released packs over query sets, as a table.
-
-    python -m octavo_evals.retrieval DIST QUERIES.yaml... [--misses] [--gate MODE]
-
-Drives the server's own code in process. A question without an answer in the results counts 0 and is never dropped;
-questions that the pack cannot answer are counted apart. The relevance gate refuses some of either kind; `--gate off`
-shows the ranking alone.
-"""
+"""Evaluate retrieval: ask every question of a query set, and say what came back and how good it was."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import get_args
+from importlib.metadata import version
+from time import perf_counter
+from typing import Any
 
+from octavo_artifact import __version__
 from octavo_artifact.errors import PackError
 from octavo_artifact.parameters import GateMode
-from octavo_evals.measures import files_of, recall, reciprocal_rank
-from octavo_evals.queries import Query, QuerySet, read_query_set
-from octavo_serve.catalog import OpenPack, open_catalog
-from octavo_serve.requests import ReadRequest, SearchRequest
+from octavo_evals.bootstrap import estimates
+from octavo_evals.measures import CONTEXT, NAMES, of_ours, of_the_field
+from octavo_evals.queries import Query, QuerySet
+from octavo_evals.results import Cases, Configuration, QueryResult, Results, ScoredDoc, ScoredPassage, cases_sha256
+from octavo_evals.targets import Target
 
 RESULTS = 50
-CUTS = (1, 3, 5, 10)
+"""Passages asked for: as many as a search may return."""
+
+LIBRARIES = ("ir-measures", "numpy", "onnxruntime", "tantivy", "tokenizers")
+"""Libraries whose version may change an answer or a figure."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one question brought."""
+class Timing:
+    """How long a question took."""
 
-    query: Query
-    files: tuple[str, ...]
-    """Best first."""
-    refused: bool
-
-    def measures(self) -> list[float]:
-        """`R@k` for each of CUTS, then `RR`."""
-        relevant = self.query.expected
-        return [*(recall(self.files, relevant, k) for k in CUTS), reciprocal_rank(self.files, relevant)]
+    id: str
+    seconds: float
 
 
-def evaluate(pack: OpenPack, queries: QuerySet, gate: GateMode | None = None) -> list[Outcome]:
-    """Ask every question. Raises PackError when one expects a file that the pack does not have."""
-    for path in sorted({path for query in queries.queries for path in query.expected}):
-        try:
-            pack.read(ReadRequest(path=path))
-        except Exception as error:
-            raise PackError(f"{queries.file}: expects {path}, which {pack.slug} does not have") from error
-    return [_ask(pack, query, gate) for query in queries.queries]
+def evaluate(
+    target: Target,
+    cases: QuerySet,
+    today: str,
+    *,
+    k: int = RESULTS,
+    gate: GateMode | None = None,
+    timings: list[Timing] | None = None,
+) -> Results:
+    """Ask every question for `k` passages.
+
+    `today` is the day by which the target tells ages; `gate` is what becomes of an improbable answer, by default as
+    the pack says; `timings` receives how long each search took. `check_files` says whether the questions are about
+    this pack.
+    """
+    mode = {} if gate is None else {"gate": gate}
+    answers: dict[str, Mapping[str, Any]] = {}
+    for query in cases.queries:
+        start = perf_counter()
+        answers[query.id] = target.search(query.text, k, {**query.filters, **mode})
+        if timings is not None:
+            timings.append(Timing(query.id, perf_counter() - start))
+    found = {query_id: _files(answer) for query_id, answer in answers.items()}
+    qrels = {
+        query.id: {qrel.doc_id: qrel.relevance for qrel in query.expected} for query in cases.queries if query.expected
+    }
+    figures = of_the_field(qrels, {query_id: [doc.doc_id for doc in docs] for query_id, docs in found.items()})
+    queries = tuple(
+        _result(query, answers[query.id], found[query.id], figures.get(query.id, {})) for query in cases.queries
+    )
+    return Results(
+        cases=Cases(cases.file, cases_sha256(cases.queries), len(cases.queries)),
+        artifact=target.artifact,
+        configuration=Configuration({**target.parameters, "k": k, "gate": gate}),
+        libraries={"octavo": __version__, **{name: version(name) for name in LIBRARIES}},
+        date=today,
+        measures=estimates([query.measures for query in queries], NAMES),
+        categories={
+            category: estimates([query.measures for query in queries if query.category == category], NAMES)
+            for category in sorted({query.category for query in queries})
+        },
+        queries=queries,
+    )
 
 
-def _ask(pack: OpenPack, query: Query, gate: GateMode | None) -> Outcome:
-    result = pack.search(SearchRequest(query=query.text, max_results=RESULTS, gate=gate))
-    return Outcome(query, tuple(files_of([hit["source_file"] for hit in result["results"]])), result["refused"])
+def check_files(target: Target, cases: QuerySet) -> None:
+    """Raises PackError when a question names a file that the pack lacks."""
+    named = {path: query.id for query in reversed(cases.queries) for path in (*query.files, *query.must_not)}
+    for path, query_id in sorted(named.items()):
+        if not target.has(path):
+            raise PackError(f"{cases.file}: {query_id}: names {path}, which {target.artifact.slug} does not have")
 
 
-def table(rows: Sequence[tuple[str, Sequence[Outcome]]]) -> str:
-    """The figures a line a set, and over all questions."""
-    every = [outcome for _, outcomes in rows for outcome in outcomes]
-    names = " ".join(f"{name:>6}" for name in (*(f"R@{k}" for k in CUTS), "RR"))
-    header = f"{'questions':<34} {'n':>4} {names} refused  unanswerable"
-    lines = [header, *(_line(name, outcomes) for name, outcomes in [*rows, ("all", every)])]
-    return "\n".join(lines)
+def _result(
+    query: Query, answer: Mapping[str, Any], files: tuple[ScoredDoc, ...], figures: Mapping[str, float]
+) -> QueryResult:
+    first = answer["results"][:CONTEXT]
+    ours = of_ours(
+        query,
+        [doc.doc_id for doc in files],
+        [hit["source_file"] for hit in first],
+        "\n".join(hit["text"] for hit in first),
+        refused=answer["refused"],
+    )
+    return QueryResult(
+        id=query.id,
+        text=query.text,
+        category=query.category,
+        expected=query.expected,
+        must_not=query.must_not,
+        filters=query.filters,
+        answerable=query.answerable,
+        facts=query.facts,
+        refused=answer["refused"],
+        run=files,
+        passages=tuple(ScoredPassage(hit["fragment_id"], hit["source_file"], hit["score"]) for hit in first),
+        measures={name: round(value, 6) for name, value in sorted({**figures, **ours}.items())},
+        answer_probability=answer.get("answer_probability"),
+    )
 
 
-def _line(name: str, outcomes: Sequence[Outcome]) -> str:
-    answerable = [outcome.measures() for outcome in outcomes if outcome.query.expected]
-    means = [sum(column) / len(answerable) for column in zip(*answerable, strict=True)]
-    without = [outcome for outcome in outcomes if not outcome.query.expected]
-    refused = f"{sum(outcome.refused for outcome in without)} of {len(without)} refused" if without else ""
-    wrongly = sum(outcome.refused for outcome in outcomes if outcome.query.expected)
-    figures = " ".join(f"{mean:6.3f}" for mean in means)
-    return f"{name:<34} {len(answerable):>4} {figures:<{7 * len(CUTS) + 6}} {wrongly:>7}  {refused}"
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Print the table; with `--misses`, also each question whose first file is wrong."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("dist", type=Path)
-    parser.add_argument("queries", type=Path, nargs="+")
-    parser.add_argument("--misses", action="store_true")
-    parser.add_argument("--gate", choices=get_args(GateMode))
-    arguments = parser.parse_args(argv)
-    catalog = open_catalog(arguments.dist)
-    rows: list[tuple[str, Sequence[Outcome]]] = []
-    for path in arguments.queries:
-        queries = read_query_set(path)
-        rows.append((f"{queries.pack} {path.stem}", evaluate(catalog.choose(queries.pack), queries, arguments.gate)))
-    print(table(rows))
-    if arguments.misses:
-        for outcome in (outcome for _, outcomes in rows for outcome in outcomes if outcome.query.expected):
-            if outcome.files[:1] and outcome.files[0] not in outcome.query.expected:
-                print(f"\n{outcome.query.id}: {outcome.query.text}")
-                print(f"  expected {', '.join(outcome.query.expected)}\n  found    {', '.join(outcome.files[:4])}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def _files(answer: Mapping[str, Any]) -> tuple[ScoredDoc, ...]:
+    """The files of an answer's passages, each at its first place."""
+    places: dict[str, float] = {}
+    for hit in answer["results"]:
+        places.setdefault(hit["source_file"], hit["score"])
+    return tuple(ScoredDoc(path, score) for path, score in places.items())[:RESULTS]
