@@ -98,6 +98,9 @@ def _arguments(parser: ArgumentParser) -> None:
     release.add_argument("--today", type=_day, metavar="YYYY-MM-DD", help="day of the answers (that of the questions)")
     _format(release)
 
+    for name, module in (("draft", drafting), ("label", labelling)):
+        module.add_arguments(_verb(verbs, name, module.SUMMARY, module.run))
+
 
 def _verb(verbs: Any, name: str, summary: str, verb: Callable[[Namespace], int]) -> ArgumentParser:
     """A parser among those that `add_subparsers` returned."""
@@ -336,6 +339,8 @@ EVAL = Command(
         "octavo eval table evals/*/results.json --categories",
         "octavo eval gate check evals/octavo/results.json --cases evals/octavo/questions.yaml --dist dist \\\n"
         "      --floors evals/octavo/floors.yaml",
+        "octavo eval draft dist --pack octavo --log queries.jsonl --out draft.yaml",
+        "octavo eval label draft.yaml --dist dist",
         "octavo eval gate compare evals/octavo/results.json new.json --across-releases --format github",
     ),
     add_arguments=_arguments,

@@ -80,6 +80,14 @@ def test_going_back_corrects_a_label(built: Path, file: Path, monkeypatch: pytes
     assert yaml.safe_load(file.read_text())["queries"][0]["expected"] == ["workflows/descale.md"]
 
 
+def test_a_comment_on_the_next_question_stays_there(built: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text(
+        "pack: tiny\nqueries:\n- id: a\n  query: the display shows E-17\n# about b\n- id: b\n  query: tea\n"
+    )
+    label(file, built, "1\nq\n", monkeypatch)
+    assert "query: the display shows E-17\n# about b\n- id: b\n" in file.read_text()
+
+
 def test_lists_that_are_indented_stay_so(built: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_text("pack: tiny\nqueries:\n  - id: a\n    query: the display shows E-17\n    category: log\n")
     label(file, built, "1\n", monkeypatch)

@@ -28,6 +28,8 @@ RIGHT = {
     "## Cleaning the hopper\n\nBrush old beans out of the hopper.\n",
     "steam.md": f"# Steam wand\n\n{STEAM}\n",
     "service.md": "# Yearly service\n\nThe vibration pump of the Brewer 3 delivers 9 bar after a service.\n",
+    "valve.md": "# Relief valve\n\nThe relief valve of a cold Brewer 3 opens at 2 bar.\n\n"
+    "The relief valve of a hot Brewer 3 opens at 4 bar.\n",
     "tray.md": "# Drip tray\n\nEmpty the drip tray when its red float shows.\n",
 }
 WRONG = RIGHT | {
