@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from octavo_artifact.command import Command
 from octavo_artifact.errors import ArtifactError, ConfigError
 from octavo_artifact.parameters import GateMode
+from octavo_evals import drafting, labelling
 
 if TYPE_CHECKING:
     from octavo_evals.judge import Verdict
