@@ -70,6 +70,7 @@ def test_every_question_is_asked_and_measured(built: Path, questions: Path) -> N
     assert found.queries[1].run[0].doc_id == "concepts/grinder.md"
     assert found.queries[1].measures["RR"] == 1.0
     assert found.measures["RR"].count == 2
+    assert all(0 <= (query.answer_probability or -1) <= 1 for query in found.queries)
     assert (found.measures["right_refusal"].mean, found.measures["false_refusal"].mean) == (1.0, 0.0)
     assert found.categories["unanswerable"].keys() == {"right_refusal"}
 
@@ -188,6 +189,13 @@ def test_run_writes_results_a_trec_run_and_timings_apart(
     assert fields[0][:4] == ["a", "Q0", read_results(out).queries[0].run[0].doc_id, "1"]
     assert all(len(line) == 6 for line in fields)
     assert capsys.readouterr().out.splitlines()[1].startswith("tiny ")
+
+
+def test_a_report_is_a_page_of_what_run_wrote(built: Path, questions: Path, tmp_path: Path) -> None:
+    out, page = tmp_path / "r.json", tmp_path / "report.html"
+    assert run("run", questions, "--dist", built, "--out", out) == 0
+    assert run("report", out, out, "--dist", built, "--out", page) == 0
+    assert "the display shows E-17" in page.read_text()
 
 
 def test_several_query_sets_write_a_folder(built: Path, questions: Path, tmp_path: Path) -> None:
