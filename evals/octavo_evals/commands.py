@@ -58,11 +58,6 @@ def _arguments(parser: ArgumentParser) -> None:
     report.add_argument("--out", type=Path, default=Path("report.html"), metavar="FILE", help="(report.html)")
     report.add_argument("--dist", type=Path, metavar="DIR", help="releases, to show what their passages say")
 
-    report = _verb(verbs, "report", "make one HTML page of results, from the oldest to the newest", _report)
-    report.add_argument("results", nargs="+", type=Path, metavar="RESULTS")
-    report.add_argument("--dist", type=Path, help="folder of releases, whose passages are shown (no texts)")
-    report.add_argument("--out", type=Path, required=True, metavar="FILE", help="where the page goes")
-
     gate = verbs.add_parser("gate", help="judge results: check, compare, noise, release")
     gates = gate.add_subparsers(required=True, metavar="VERB", title="verbs")
     check = _verb(gates, "check", "are results of these cases and this configuration, and good enough?", _check)
@@ -230,16 +225,6 @@ def _report(arguments: Namespace) -> int:
 
     series = series_of([read_results(path) for path in arguments.results], arguments.dist)
     write_page(arguments.out, report_page(series))
-    return 0
-
-
-def _report(arguments: Namespace) -> int:
-    from octavo_evals.pages import report_page, write_page
-    from octavo_evals.report.contents import series_of
-    from octavo_evals.results import read_results
-
-    found = [read_results(path) for path in arguments.results]
-    write_page(arguments.out, report_page(series_of(found, arguments.dist)))
     return 0
 
 

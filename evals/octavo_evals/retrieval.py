@@ -108,7 +108,6 @@ def _result(
         refused=answer["refused"],
         run=files,
         passages=tuple(ScoredPassage(hit["fragment_id"], hit["source_file"], hit["score"]) for hit in first),
-        answer_probability=answer.get("answer_probability"),
         measures={name: round(value, 6) for name, value in sorted({**figures, **ours}.items())},
         answer_probability=answer.get("answer_probability"),
     )
