@@ -261,6 +261,7 @@ LINT = Command(
         "octavo lint packs/* --format sarif > lint.sarif",
         "octavo lint packs/octavo --except markdown-links --fail-on warning",
         "octavo lint . --source-format repository",
+        "octavo lint packs/octavo --deep dist/octavo",
         "octavo lint --schema frontmatter > frontmatter.schema.json",
     ),
     add_arguments=lint_command.add_arguments,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from octavo_artifact.command import Command
 from octavo_artifact.errors import ArtifactError, ConfigError
 from octavo_artifact.parameters import GateMode
+from octavo_evals import drafting, labelling
 
 if TYPE_CHECKING:
     from octavo_evals.judge import Verdict
@@ -57,6 +58,9 @@ def _arguments(parser: ArgumentParser) -> None:
     )
     report.add_argument("--out", type=Path, default=Path("report.html"), metavar="FILE", help="(report.html)")
     report.add_argument("--dist", type=Path, metavar="DIR", help="releases, to show what their passages say")
+
+    drafting.add_arguments(_verb(verbs, "draft", "propose questions for a person to label", drafting.run))
+    labelling.add_arguments(_verb(verbs, "label", "label questions in the terminal", labelling.run))
 
     gate = verbs.add_parser("gate", help="judge results: check, compare, noise, release")
     gates = gate.add_subparsers(required=True, metavar="VERB", title="verbs")

@@ -73,6 +73,15 @@ class VectorIndex:
         rows = self._documents[self._document].tolist()
         return dict(zip(rows, similarity.documents.tolist(), strict=True))
 
+    def of_passages(self) -> tuple[Rows, NDArray[np.float32]]:
+        """What each passage is about: the passages that have vectors, int64 [n], ascending, and the means of their
+        windows, float32 [n, dim], unit length. Reads every vector.
+        """
+        if not len(self._rows):
+            return self._rows, np.empty((0, 0), np.float32)
+        means = np.add.reduceat(np.concatenate(self._planes), self._passage_starts, dtype=np.float64)
+        return self._rows, (means / np.linalg.norm(means, axis=1, keepdims=True)).astype(np.float32)
+
     def of_document(self, row: int) -> NDArray[np.float32] | None:
         """What a document is about: the mean of its windows, float32 [dim], unit length; None when it has none."""
         (found,) = np.nonzero(self._documents == row)

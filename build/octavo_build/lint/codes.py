@@ -79,9 +79,23 @@ OWN: dict[str, tuple[str, str]] = {
     "age-unchecked": ("note", "give --today YYYY-MM-DD to check ages"),
 }
 
+DEEP: dict[str, tuple[str, str]] = {
+    "deep-injection": ("error", "take the text out, or quote it as code and say what it is; models may obey it"),
+    "deep-secret": ("error", "take the credential out and revoke it; who has the release has it"),
+    "deep-title-lost": ("warning", "give the document a title of its own, or say the title's words in its text"),
+    "deep-unreachable": ("warning", "give the passage a heading that says what it holds, or merge it into another"),
+    "deep-duplicate": ("warning", "keep one of the passages and link to it"),
+    "deep-contradiction": ("warning", "find out which number holds, and say so in one place"),
+    "deep-hidden-text": ("warning", "remove what a reader cannot see; a model reads it"),
+    "deep-heading-lost": ("note", "write headings that can stand alone, where a reader would ask so"),
+    "deep-injection-quoted": ("note", "nothing, if the page writes about such text; else take it out"),
+}
+"""What only a built artifact and its search show: `deep` has it from who can search."""
+
 LINT_CODES: dict[str, tuple[str, str]] = {
     **OFFICIAL,
     **OWN,
+    **DEEP,
     **{code: (severity, advice) for code, (severity, _, advice) in OKF.items()},
 }
 

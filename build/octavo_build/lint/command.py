@@ -7,6 +7,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from octavo_build.lint.checks import Options
     from octavo_build.lint.render.linted import Linted
 
+MAX_TOP = 50
+"""As many as a search returns."""
 STATE = ".octavo"
 """Where a build keeps, by default, what it fetched."""
 
@@ -43,6 +46,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--provenance", action="store_true", help="check W-PROV-01 to 06: ids, dates, hashes, ages")
     parser.add_argument("--aks", action="store_true", help="check W-AKS-01 to 04 too: export as agent knowledge")
     parser.add_argument("--today", metavar="YYYY-MM-DD", help="check ages against this day; without it they are not")
+    parser.add_argument(
+        "--deep",
+        nargs="+",
+        action="extend",
+        default=[],
+        type=Path,
+        metavar="ARTIFACT",
+        help="check what was built too: dist/SLUG or dist/SLUG/DIGEST",
+    )
+    parser.add_argument("--top", type=int, default=5, metavar="K", help="passages that --deep looks at for a query (5)")
     parser.add_argument("--schema", choices=("manifest", "frontmatter"), help="print that JSON Schema and end")
 
 
@@ -59,8 +72,10 @@ def run(arguments: Namespace) -> int:
     today = parse_date(arguments.today) if arguments.today is not None else None
     if arguments.today is not None and today is None:
         raise ConfigError(f"--today: expected YYYY-MM-DD, found {arguments.today!r}")
-    if not arguments.packs:
-        raise ConfigError("lint: expected PACK, the folder of a pack")
+    if not arguments.packs and not arguments.deep:
+        raise ConfigError("lint: expected PACK, the folder of a pack, or --deep ARTIFACT")
+    if not 1 <= arguments.top <= MAX_TOP:
+        raise ConfigError(f"--top: expected 1 to {MAX_TOP}, found {arguments.top}")
     only, without = frozenset(arguments.only), frozenset(arguments.without)
     options = Options(today, arguments.provenance, only, without, arguments.aks)
     fail_on = arguments.fail_on or ("warning" if arguments.strict else "error")
@@ -70,6 +85,7 @@ def run(arguments: Namespace) -> int:
         packs = [_lint(path, sources, options, fail_on) for path in arguments.packs if not _is_left_out(path)]
     finally:
         gc.enable()
+    packs = _with_deep(packs, arguments.deep, arguments.top, options, fail_on)
     sys.stdout.write(RENDERERS[arguments.format](packs))
     return 1 if any(pack.failed for pack in packs) else 0
 
@@ -95,6 +111,19 @@ def _lint(path: Path, sources: Mapping[str, str], options: Options, fail_on: str
     path = adapter_of(source, sources).home(path)
     found = tuple(lint(subject, options))
     return Linted(subject.pack.slug, _shown_folder(path), len(subject.pack.documents), found, fail_on)
+
+
+def _with_deep(packs: list[Linted], artifacts: list[Path], top: int, options: Options, fail_on: str) -> list[Linted]:
+    """The packs with what was found in artifacts of theirs, then the artifacts of other packs, under their slugs."""
+    from octavo_build.lint.deep import check_artifact
+    from octavo_build.lint.render.linted import Linted
+
+    told = {pack.slug: pack for pack in packs}
+    for artifact in artifacts:
+        deep = check_artifact(artifact, top, options)
+        pack = told.get(deep.slug, Linted(deep.slug, deep.slug, deep.documents, (), fail_on))
+        told[deep.slug] = replace(pack, findings=tuple(sorted({*pack.findings, *deep.findings})))
+    return list(told.values())
 
 
 def _shown_folder(path: Path) -> str:
