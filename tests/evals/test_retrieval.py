@@ -191,13 +191,6 @@ def test_run_writes_results_a_trec_run_and_timings_apart(
     assert capsys.readouterr().out.splitlines()[1].startswith("tiny ")
 
 
-def test_a_report_is_a_page_of_what_run_wrote(built: Path, questions: Path, tmp_path: Path) -> None:
-    out, page = tmp_path / "r.json", tmp_path / "report.html"
-    assert run("run", questions, "--dist", built, "--out", out) == 0
-    assert run("report", out, out, "--dist", built, "--out", page) == 0
-    assert "the display shows E-17" in page.read_text()
-
-
 def test_several_query_sets_write_a_folder(built: Path, questions: Path, tmp_path: Path) -> None:
     more = shutil.copy(questions, tmp_path / "more.yaml")
     assert run("run", questions, more, "--dist", built, "--out", tmp_path / "out") == 0
