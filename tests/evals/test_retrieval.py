@@ -70,6 +70,7 @@ def test_every_question_is_asked_and_measured(built: Path, questions: Path) -> N
     assert found.queries[1].run[0].doc_id == "concepts/grinder.md"
     assert found.queries[1].measures["RR"] == 1.0
     assert found.measures["RR"].count == 2
+    assert all(0 <= (query.answer_probability or -1) <= 1 for query in found.queries)
     assert (found.measures["right_refusal"].mean, found.measures["false_refusal"].mean) == (1.0, 0.0)
     assert found.categories["unanswerable"].keys() == {"right_refusal"}
 
