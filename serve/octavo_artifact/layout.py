@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-FORMAT = 1
-"""Version of the artifact format; a reader refuses what it does not know."""
+FORMAT = 2
+"""Version of the artifact format; a reader refuses what it does not know. 1 had no freshness, no sections, no gate."""
 
 MANIFEST = "manifest.json"
 REPORT = "report.json"
