@@ -9,7 +9,7 @@ from pathlib import Path
 from sys import executable
 
 from doit.action import CmdAction
-from doit.tools import LongRunning
+from doit.tools import Interactive, LongRunning
 
 from octavo_build.progress import make_progress
 from octavo_build.tasks import Build, build_tasks
@@ -113,12 +113,12 @@ def task_lint():
 
 def task_test():
     """The default test suite."""
-    return {"actions": [LongRunning(f"{BIN}/pytest -m 'not slow'")], "uptodate": [False]}
+    return {"actions": [Interactive(f"{BIN}/pytest -m 'not slow'")], "uptodate": [False]}
 
 
 def task_slow():
     """The tests that take longer than the default suite may."""
-    return {"actions": [LongRunning(f"{BIN}/pytest -m slow")], "uptodate": [False]}
+    return {"actions": [Interactive(f"{BIN}/pytest -m slow")], "uptodate": [False]}
 
 
 def task_check():
@@ -129,4 +129,4 @@ def task_check():
 def task_bench():
     """Measurements: CPU time, and ratios against a baseline of the same run."""
     for bench in BENCHES:
-        yield {"name": bench.stem, "actions": [LongRunning(f"{executable} {bench}")], "uptodate": [False]}
+        yield {"name": bench.stem, "actions": [Interactive(f"{executable} {bench}")], "uptodate": [False]}

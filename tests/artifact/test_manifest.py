@@ -9,6 +9,7 @@ import pytest
 
 from octavo_artifact.errors import ArtifactError
 from octavo_artifact.ids import canonical_json, sha256_hex
+from octavo_artifact.layout import FORMAT
 from octavo_artifact.manifest import (
     Column,
     FileEntry,
@@ -56,8 +57,8 @@ def test_an_artifact_is_checked_from_its_directory_name_down(tmp_path: Path) -> 
 
 
 def test_another_format_is_refused_with_its_number() -> None:
-    data = canonical_json({**json.loads(manifest_bytes(MANIFEST)), "format": 2})
-    with pytest.raises(ArtifactError, match="format 2, this Octavo reads format 1"):
+    data = canonical_json({**json.loads(manifest_bytes(MANIFEST)), "format": FORMAT + 1})
+    with pytest.raises(ArtifactError, match=f"format {FORMAT + 1}, this Octavo reads format {FORMAT}"):
         parse_manifest(data)
 
 
