@@ -113,7 +113,9 @@ def task_lint():
 
 def task_test():
     """The default test suite."""
-    return {"actions": [Interactive(f"{BIN}/pytest -m 'not slow'")], "uptodate": [False]}
+    # a process a core, four at most; a file's tests stay together, for they share what it builds
+    processes = "-n auto --maxprocesses 4 --dist loadfile"
+    return {"actions": [Interactive(f"{BIN}/pytest {processes} -m 'not slow'")], "uptodate": [False]}
 
 
 def task_slow():

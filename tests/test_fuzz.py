@@ -237,7 +237,7 @@ def test_whatever_a_folder_holds_compiles_exactly(adapter: str, files: Files) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("adapter", ADAPTERS)
-@settings(max_examples=1_500, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=200, deadline=None, suppress_health_check=QUIET)
 @given(files=folders())
 def test_whatever_many_folders_hold_compiles_exactly(adapter: str, files: Files) -> None:
     check(files, adapter, is_indexed=True)

@@ -262,7 +262,9 @@ def test_an_unknown_host_is_refused_before_the_key_is_asked_for(keyed: Running):
     connection.close()
 
 
-@pytest.mark.parametrize("key", [None, new_key(), "\N{LATIN SMALL LETTER E WITH ACUTE}"])
+@pytest.mark.parametrize(
+    "key", [None, new_key(), "\N{LATIN SMALL LETTER E WITH ACUTE}"], ids=["none", "unknown", "not ASCII"]
+)
 def test_health_tells_who_has_no_key_the_status_only(keyed: Running, key: str | None):
     answer = keyed.ask("/healthz", key)
     assert (answer.status, answer.json) == (200, {"status": "degraded"})
