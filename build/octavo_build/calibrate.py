@@ -30,7 +30,8 @@ from octavo_artifact.gate import (
 )
 from octavo_artifact.ids import sha256_hex
 from octavo_artifact.parameters import DEFAULTS
-from octavo_build.lexical import all_stems, topic_stems
+from octavo_artifact.text import DEFAULT_LANGUAGE, Term, query_terms, terms_of
+from octavo_build.lexical import stem
 
 WEIGHTS = Weights(intercept=-3.24, nearness=2.24, evidence=4.16, missing=-2.19, name=-2.2, terms=0.51)
 """Fitted by `python -m octavo_evals.gate DIST --fit` over evals/*/*.yaml: 114
@@ -94,6 +95,7 @@ class Searched:
     visible: str
     indexed: str
     """Made by `octavo_artifact.text.lexical_text`."""
+    language: str = DEFAULT_LANGUAGE
 
 
 def calibrate(
@@ -108,12 +110,10 @@ def calibrate(
     if not asked or not len(windows):
         return None
     index = _Index(passages, np.array(windows), vectors)
-    unrelated = [index.ask(text, vector, []) for text, vector in zip(UNRELATED, encode(UNRELATED), strict=True)]
-    encoded = encode(list(asked))
-    own = [index.ask(text, vector, []) for text, vector in zip(asked, encoded, strict=True)]
-    withheld = [
-        index.ask(text, vector, documents) for (text, documents), vector in zip(asked.items(), encoded, strict=True)
-    ]
+    unrelated = [index.judge(index.look(*each), []) for each in zip(UNRELATED, encode(UNRELATED), strict=True)]
+    looked = [index.look(*each) for each in zip(asked, encode(list(asked)), strict=True)]
+    own = [index.judge(each, []) for each in looked]
+    withheld = [index.judge(each, documents) for each, documents in zip(looked, asked.values(), strict=True)]
     scale = (_middle(unrelated), _middle(own))
     if scale[1] - scale[0] < 0.01:
         return None
@@ -163,58 +163,69 @@ def _first_sentence(passage: Searched) -> str:
     return _SENTENCE_END.split(next(filter(None, prose), passage.heading), maxsplit=1)[0][:200]
 
 
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What a question has to do with every passage."""
+
+    cosines: Floats
+    """Of the nearest window of each passage; -1 for one without windows."""
+    frequencies: Mapping[Term, Floats]
+    """How often each passage has the term, or one that it may be a slip of."""
+    named: frozenset[Term]
+
+
 class _Index:
     """The pack's passages, to be searched as the server does, but for the means of documents."""
 
     def __init__(self, passages: Sequence[Searched], windows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
-        self._stems = [Counter(all_stems(passage.indexed)) for passage in passages]
+        self._languages = sorted({passage.language for passage in passages})
+        self._stems = [Counter(terms_of(passage.indexed, passage.language, stem)) for passage in passages]
         self._documents = np.array([passage.document for passage in passages])
         self._rows, self._starts = np.unique(windows, return_index=True)
         self._vectors = _whole(vectors)
         self._lengths = np.array([stems.total() for stems in self._stems], dtype=np.float64)
         self._postings: defaultdict[str, list[int]] = defaultdict(list)
         for row, stems in enumerate(self._stems):
-            for stem in stems:
-                self._postings[stem].append(row)
+            for each in stems:
+                self._postings[each].append(row)
         self._alike: defaultdict[str, list[str]] = defaultdict(list)
-        for stem in self._postings:
-            self._alike[stem[:2]].append(stem)
+        for each in self._postings:
+            self._alike[each[:2]].append(each)
 
-    def ask(self, question: str, vector: NDArray[np.float32], without: Sequence[int]) -> Features | None:
+    def look(self, question: str, vector: NDArray[np.float32]) -> _Looked:
+        """Compare a question and its vector with every passage."""
+        cosines = np.full(len(self._documents), -1.0)
+        cosines[self._rows] = np.maximum.reduceat(self._vectors @ _whole(vector), self._starts) / _UNIT**2
+        frequencies = {term: self._frequencies(term) for term in query_terms(question, self._languages, stem)}
+        names = names_in(question)
+        return _Looked(cosines, frequencies, frozenset(query_terms(names, self._languages, stem)))
+
+    def judge(self, looked: _Looked, without: Sequence[int]) -> Features | None:
         """What the question has to do with the best passage outside of the documents `without`; None without any."""
         allowed = ~np.isin(self._documents, without)
-        cosines = self._cosines(vector)
         if not allowed[self._rows].any():
             return None
         count = int(allowed.sum())
-        frequencies = {term: self._frequencies(term) for term in topic_stems(question)}
         weights = {
             term: inverse_document_frequency(count, int((allowed & (found > 0)).sum()))
-            for term, found in frequencies.items()
+            for term, found in looked.frequencies.items()
         }
-        best = self._best(self._words(frequencies, weights), cosines, allowed)
-        passage = {term: float(found[best]) for term, found in frequencies.items() if found[best]}
-        nearest = float(cosines[allowed].max())
-        named = topic_stems(names) if (names := names_in(question)) else ()
-        return features(nearest, weights, named, passage, inverse_document_frequency(count, 0))
+        best = self._best(self._words(looked.frequencies, weights), looked.cosines, allowed)
+        passage = {term: float(found[best]) for term, found in looked.frequencies.items() if found[best]}
+        nearest = float(looked.cosines[allowed].max())
+        return features(nearest, weights, looked.named, passage, inverse_document_frequency(count, 0))
 
-    def _cosines(self, vector: NDArray[np.float32]) -> Floats:
-        """Of the nearest window of each passage; -1 for one without windows."""
-        cosines = np.full(len(self._documents), -1.0)
-        cosines[self._rows] = np.maximum.reduceat(self._vectors @ _whole(vector), self._starts) / _UNIT**2
-        return cosines
-
-    def _frequencies(self, term: str) -> Floats:
-        """How often each passage has the term, or one that it may be a slip of."""
-        known = term in self._postings
-        alike = spelled_alike(term, self._alike[term[:2]]) if not known and may_be_misspelled(term) else [term]
+    def _frequencies(self, term: Term) -> Floats:
         found = np.zeros(len(self._documents))
-        for stem in alike:
-            for row in self._postings.get(stem, ()):
-                found[row] = max(found[row], self._stems[row][stem])
+        for spelling in term:
+            known = spelling in self._postings
+            slip = not known and may_be_misspelled(spelling)
+            for each in spelled_alike(spelling, self._alike[spelling[:2]]) if slip else [spelling]:
+                for row in self._postings.get(each, ()):
+                    found[row] = max(found[row], self._stems[row][each])
         return found
 
-    def _words(self, frequencies: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
+    def _words(self, frequencies: Mapping[Term, Floats], weights: Mapping[Term, float]) -> Floats:
         """BM25 of each passage."""
         scores = np.zeros(len(self._documents))
         norm = 1.2 * (0.25 + 0.75 * self._lengths / max(self._lengths.mean(), 1))

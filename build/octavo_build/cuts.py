@@ -18,6 +18,7 @@ from octavo_build.bodies import format_of
 from octavo_build.content_cache import ContentCache
 from octavo_build.findings import Finding
 from octavo_build.freshness import with_expiry
+from octavo_build.languages import language_of
 from octavo_build.passages import PassageText, outline, passages_of
 from octavo_build.plain import plain_text
 from octavo_build.windows import windows_of
@@ -68,17 +69,27 @@ def _cut_batch(
 
 
 def _key(document: Document, identity: str) -> bytes:
-    decides = [identity, document.path, document.title, document.strategy, document.body_offset, document.file_sha256]
-    return sha256(canonical_json([*decides, document.mime_type, document.marks, document.chunks])).digest()
+    decides: list[object] = [identity, document.path, document.title, document.strategy]
+    decides += [document.body_offset, document.file_sha256]
+    decides += [document.mime_type, document.marks, document.chunks, document.language]
+    return sha256(canonical_json(decides)).digest()
 
 
 def _cut(document: Document, row: int, tokenizer: Tokenizer) -> Cut:
     passages, findings = passages_of(document, row)
-    passages = with_expiry(document, passages)
+    passages = _with_language(document, with_expiry(document, passages))
     lines = (heading_line(document.title, each.passage.heading_path) for each in passages)
     texts = (plain_text(each.visible) if format_of(document).marked else each.visible for each in passages)
     windows = (tuple(windows_of(tokenizer, line, text)) for line, text in zip(lines, texts, strict=True))
     return Cut(tuple(passages), tuple(windows), tuple(outline(document, row)), tuple(findings))
+
+
+def _with_language(document: Document, passages: Sequence[PassageText]) -> list[PassageText]:
+    whole = "\n".join(each.visible for each in passages)
+    return [
+        replace(each, passage=replace(each.passage, language=language_of(document.language, each.visible, whole)))
+        for each in passages
+    ]
 
 
 def _load(data: bytes, row: int) -> Cut:

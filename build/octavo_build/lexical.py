@@ -11,6 +11,8 @@ import json
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,9 @@ import tantivy
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
 from octavo_artifact.errors import ArtifactError
-from octavo_artifact.ids import canonical_json, sha256_file
-from octavo_artifact.text import ANALYZER, FIELD, STOP_WORDS, prepare
+from octavo_artifact.ids import canonical_json, folders_of, sha256_file
+from octavo_artifact.literals import literals_of
+from octavo_artifact.text import ANALYZER, DEFAULT_LANGUAGE, FIELD, LITERALS, terms_of
 
 # Only a threshold at which Tantivy would flush a first segment; memory is taken as it is needed. Tantivy allows 4 GiB.
 _HEAP_BYTES = 4_000_000_000
@@ -40,6 +43,11 @@ class LexicalRow:
     """Row of the document."""
     hit: str
     """Canonical JSON of all that the server returns for the passage."""
+    language: str = DEFAULT_LANGUAGE
+    tier: str = "searchable"
+    verified_on: date | None = None
+    tokens: int = 0
+    """Estimate, of what is visible."""
 
 
 def write_lexical(directory: Path, rows: Iterable[LexicalRow]) -> None:
@@ -57,43 +65,44 @@ def write_lexical(directory: Path, rows: Iterable[LexicalRow]) -> None:
     _canonicalise(directory)
 
 
-def all_stems(prepared: str) -> list[str]:
-    """The terms that Tantivy makes of a text."""
-    return _analyzer().analyze(prepared)
+def stem(text: str, stemmer: str) -> list[str]:
+    """See `octavo_artifact.text.Stem`; the server has the same lines, and a test compares the two."""
+    return _analyzer(stemmer).analyze(text)
 
 
-def topic_stems(question: str) -> list[str]:
-    """The distinct terms of a question, as the server looks them up; a test compares the two."""
-    prepared = prepare(question)
-    stems = _analyzer(Filter.custom_stopword(sorted(STOP_WORDS))).analyze(prepared) or all_stems(prepared)
-    return list(dict.fromkeys(stems))
-
-
-def _analyzer(*filters: Filter) -> TextAnalyzer:
+@cache
+def _analyzer(stemmer: str) -> TextAnalyzer:
     builder = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(40)).filter(Filter.lowercase())
-    for extra in filters:
-        builder = builder.filter(extra)
-    return builder.filter(Filter.stemmer("english")).build()
+    return (builder.filter(Filter.stemmer(stemmer)) if stemmer else builder).build()
 
 
 def _schema() -> tantivy.Schema:
     schema = tantivy.SchemaBuilder().add_text_field(FIELD, tokenizer_name=ANALYZER, index_option="position")
-    for name in ("type", "tags", "path"):
+    for name in (LITERALS, "type", "tags", "path", "folders", "tier"):
         schema.add_text_field(name, tokenizer_name="raw", index_option="basic")
-    schema.add_unsigned_field("document", fast=True)
+    schema.add_unsigned_field("document", fast=True).add_unsigned_field("tokens", fast=True)
+    schema.add_integer_field("verified_day", fast=True)
     # Bytes, because Tantivy's Python schema has no text field that is stored and not indexed.
     return schema.add_bytes_field("hit", stored=True).build()
 
 
 def _document(row: LexicalRow) -> tantivy.Document:
     document = tantivy.Document()
-    document.add_text(FIELD, row.text)
+    document.add_text(FIELD, " ".join(terms_of(row.text, row.language, stem)))
+    for literal in literals_of(row.text):
+        document.add_text(LITERALS, literal)
     if row.type is not None:
         document.add_text("type", row.type)
     for tag in row.tags:
         document.add_text("tags", tag)
     document.add_text("path", row.path)
+    for folder in folders_of(row.path):
+        document.add_text("folders", folder)
+    document.add_text("tier", row.tier)
+    if row.verified_on is not None:
+        document.add_integer("verified_day", row.verified_on.toordinal())
     document.add_unsigned("document", row.document)
+    document.add_unsigned("tokens", row.tokens)
     document.add_bytes("hit", row.hit.encode())
     return document
 

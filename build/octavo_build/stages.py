@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from octavo_artifact import __version__
+from octavo_artifact.dates import parse_date
 from octavo_artifact.errors import ArtifactError, PackError
 from octavo_artifact.ids import canonical_json, fragment_id, sha256_file, sha256_hex
 from octavo_artifact.layout import (
@@ -46,7 +47,7 @@ from octavo_artifact.manifest import (
     read_pointer,
 )
 from octavo_artifact.schema import AUDIENCES, Document, Edge, Node, Passage, Resource, Section
-from octavo_artifact.text import ANALYZER, FIELD, lexical_text
+from octavo_artifact.text import ANALYZER, FIELD, LITERALS, estimate_tokens, lexical_text
 from octavo_build import release
 from octavo_build.bodies.body import decode
 from octavo_build.calibrate import Searched
@@ -256,6 +257,7 @@ def calibrate(work: Work, encoder: Path, cache: ContentCache, workers: Workers) 
             passage.heading_path[-1] if passage.heading_path else documents[passage.document].title,
             text,
             _indexed(documents[passage.document], passage, text),
+            passage.language,
         )
         for passage, (_, text) in zip(rows, _texts(work), strict=True)
     ]
@@ -340,7 +342,7 @@ def _manifest(work: Work, pack: Pack, encoder: Path) -> Manifest:
         pack={name: value for name, value in _pack_fields(pack).items() if name not in {*_BULK, "retrieval"}},
         encoder=read_encoder(encoder, encoder.name),
         parameters={
-            "lexical": {"analyzer": ANALYZER, "field": FIELD},
+            "lexical": {"analyzer": ANALYZER, "field": FIELD, "literals": LITERALS, "languages": _languages(work)},
             "passages": asdict(PassageLimits()),
             "windows": asdict(WindowLimits()),
             "retrieval": pack.retrieval,
@@ -394,10 +396,14 @@ def _lexical_row(document: Document, passage: Passage, text: str, visible: str) 
     }
     return LexicalRow(
         text=_indexed(document, passage, visible),
+        language=passage.language,
         type=document.type,
         tags=document.tags,
         path=document.path,
+        tier=document.tier,
+        verified_on=parse_date(document.verified_at) if document.verified_at else None,
         document=passage.document,
+        tokens=estimate_tokens(visible),
         hit=canonical_json(hit).decode(),
     )
 
@@ -418,6 +424,11 @@ def _earlier_vectors(pack: Path, encoder: str) -> dict[bytes, NDArray[np.float32
     except ArtifactError:
         return {}  # nothing to reuse is no error: the windows are encoded again
     return dict(zip(hashes, encoded, strict=True))
+
+
+def _languages(work: Work) -> list[str]:
+    """Of all passages, sorted: those by which a query has to be stemmed."""
+    return sorted(set(pq.read_table(work.parts / PASSAGES.file, columns=["language"])["language"].to_pylist()))
 
 
 def _source_format(work: Work) -> str:

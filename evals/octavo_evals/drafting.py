@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from octavo_artifact.errors import ConfigError
-from octavo_artifact.text import STOP_WORDS
+from octavo_artifact.text import STOP_WORDS, Term
 
 if TYPE_CHECKING:
     from octavo_evals.deep.subject import Page, Subject
@@ -173,7 +173,7 @@ def _near_misses(subject: Subject) -> Iterator[Draft]:
                 break
 
 
-def _stems(subject: Subject, page: Page) -> frozenset[str]:
+def _stems(subject: Subject, page: Page) -> frozenset[Term]:
     """All of a document's; in pieces, for a query has a limit of terms."""
     words = sorted(set(re.findall(r"\w+", page.text)))
     pieces = (" ".join(words[start : start + 32]) for start in range(0, len(words), 32))

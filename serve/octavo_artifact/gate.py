@@ -8,8 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from octavo_artifact.errors import ArtifactError
+
+TermT = TypeVar("TermT")
 
 OWN_WORDS = 1 / 4
 """Share of a question's words that the pack has at least, if it is in the pack's language: `how`, `the` and `is` do
@@ -85,7 +88,11 @@ class Features:
 
 
 def features(
-    cosine: float, weights: Mapping[str, float], named: Collection[str], passage: Mapping[str, float], unknown: float
+    cosine: float,
+    weights: Mapping[TermT, float],
+    named: Collection[TermT],
+    passage: Mapping[TermT, float],
+    unknown: float,
 ) -> Features:
     """Compare the terms of a question with the best passage.
 

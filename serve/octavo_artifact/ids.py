@@ -62,6 +62,12 @@ def normal_uri(uri: str) -> str:
     return quote(unquote(uri), safe=_URI_PATH_SAFE)
 
 
+def folders_of(path: str) -> list[str]:
+    """The folders that a path is in, outermost first, without a slash at the end."""
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
+
+
 def fragment_id(document_id: str, section: str, span_sha256: str) -> str:
     """`{id}#{section or "opening"}:{first 12 hex digits of the span's sha256}` (ExpertPack RFC-003)."""
     return f"{document_id}#{section or 'opening'}:{span_sha256[:12]}"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-FORMAT = 2
-"""Version of the artifact format; a reader refuses what it does not know. 1 had no freshness, no sections, no gate."""
+FORMAT = 3
+"""Version of the artifact format; a reader refuses what it does not know. 1 had no freshness, no sections, no gate; 2
+no languages, no literals, one encoder."""
 
 MANIFEST = "manifest.json"
 REPORT = "report.json"
@@ -88,6 +89,7 @@ PASSAGES = Table(
         "prefix": "string",
         "context_prefix": "string",
         "expires_at": "string?",
+        "language": "string",
     },
     key=("document", "ordinal"),
 )

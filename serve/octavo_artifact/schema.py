@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from octavo_artifact.text import DEFAULT_LANGUAGE
+
 AUDIENCES = ("public", "friends", "family", "self")
 """Who may read a document, from the widest circle to the narrowest; each holds those before it (ExpertPack)."""
 
@@ -92,6 +94,8 @@ class Passage:
     """Text that is embedded and indexed with the span and never shown: an author's words on its context."""
     expires_at: str | None = None
     """ISO 8601 date of the last day on which every `refresh` block in the span or directly below it holds."""
+    language: str = DEFAULT_LANGUAGE
+    """BCP-47 primary subtag by which its words are stemmed: the document's, else what its commonest words say."""
 
 
 @dataclass(frozen=True, slots=True)

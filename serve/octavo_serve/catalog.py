@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
+from threading import Lock
 
 from octavo_artifact.errors import ArtifactError, ConfigError, NotFoundError
 from octavo_artifact.gate import Features
@@ -21,13 +22,14 @@ from octavo_artifact.manifest import (
 from octavo_artifact.parameters import Retrieval, read_retrieval
 from octavo_artifact.schema import AUDIENCES, Resource
 from octavo_serve import reading
+from octavo_serve.collection import Collection, Index
 from octavo_serve.encoder import Encoder
 from octavo_serve.graph import Relations, traverse
 from octavo_serve.lexical import LexicalIndex
 from octavo_serve.prompts import Prompt, list_prompts
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
-from octavo_serve.search import Index, documents_near, features_of, search
+from octavo_serve.search import documents_near, features_of, search
 from octavo_serve.skills import Entry, Skill, read_directory
 from octavo_serve.tables import Tables
 from octavo_serve.vectors import VectorIndex
@@ -51,41 +53,45 @@ class OpenPack:
         """The narrowest for which it holds anything."""
         self._tables = Tables(artifact)
         self._relations = Relations(artifact, manifest.counts)
-        lexical = LexicalIndex(artifact / LEXICAL, f"{manifest.slug}/{manifest.digest[:12]}/{LEXICAL}")
-        self._index = Index(
+        label = f"{manifest.slug}/{manifest.digest[:12]}/{LEXICAL}"
+        lexical = LexicalIndex([artifact / LEXICAL], label, manifest.parameters["lexical"]["languages"])
+        self.index = Index(
             slug=manifest.slug,
             digest=manifest.digest,
+            directory=artifact / LEXICAL,
             lexical=lexical,
             vectors=VectorIndex(artifact, manifest, lexical.documents),
             encoder=encoder,
             tables=self._tables,
             relations=self._relations,
             gate=manifest.gate,
+            documents=manifest.counts["documents"],
         )
+        self._collection = Collection([self.index])
 
     def search(self, request: SearchRequest) -> SearchResult:
         """Find passages."""
-        return search(self._index, request, self._day(), self._parameters)
+        return search(self._collection, request, self.day(), self._parameters)
 
     def compare(self, request: SearchRequest) -> Features | None:
         """What the relevance gate would judge a search by; for calibration."""
-        return features_of(self._index, request, self._day(), self._parameters)
+        return features_of(self._collection, request, self.day(), self._parameters)
 
     def read(self, request: ReadRequest) -> ReadResult:
         """Read a document; see `reading.read`."""
-        return reading.read(self.manifest, self._tables, request, self._day(), self._relations.parts_around)
+        return reading.read(self.manifest, self._tables, request, self.day(), self._relations.parts_around)
 
     def traverse(self, request: TraverseRequest) -> TraverseResult:
         """Follow the edges from a node; see `graph.traverse`."""
 
         def nearness(start: int | None) -> Mapping[int, float]:
-            return documents_near(self._index, request.query, start)
+            return documents_near(self.index, request.query, start)
 
         return traverse(self.manifest, self._tables, self._relations, request, nearness)
 
     def topics(self, request: TopicsRequest) -> TopicsResult:
         """List the documents by type."""
-        return reading.topics(self.manifest, self._tables, request, self._day())
+        return reading.topics(self.manifest, self._tables, request, self.day())
 
     def resources(self) -> Sequence[Resource]:
         """What MCP lists, sorted by URI."""
@@ -114,7 +120,8 @@ class OpenPack:
         """A resource and its bytes. Raises NotFoundError."""
         return reading.resource(self._tables, uri)
 
-    def _day(self) -> date:
+    def day(self) -> date:
+        """By which ages are told."""
         # UTC, so that servers in several time zones answer alike
         return self._today or datetime.now(UTC).date()
 
@@ -129,6 +136,25 @@ class Catalog:
     """Slug to the reason why its pack is not served."""
     withheld: Mapping[str, str] = field(default_factory=dict[str, str])
     """Slug to audience of packs that are for a narrower one than is served; the operator's to know, no client's."""
+    _collections: dict[tuple[OpenPack, ...], Collection] = field(
+        default_factory=dict[tuple[OpenPack, ...], Collection], init=False, repr=False, compare=False
+    )
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False, compare=False)
+
+    def search(self, request: SearchRequest, slugs: frozenset[str] | None = None) -> SearchResult:
+        """Find passages in the pack that the request names, else in all packs of these slugs by one ranking.
+
+        Several packs are searched by the default parameters: they cannot be ranked together by different ones.
+        """
+        seen = {slug: pack for slug, pack in self.packs.items() if slugs is None or slug in slugs}
+        if request.pack is not None or len(seen) < 2:
+            return choose(seen, request.pack).search(request)
+        packs = tuple(seen.values())
+        with self._lock:
+            collection = self._collections.get(packs)
+            if collection is None:
+                collection = self._collections[packs] = Collection([pack.index for pack in packs])
+        return search(collection, request, packs[0].day())
 
     def choose(self, slug: str | None) -> OpenPack:
         """The pack that a request means; see `views.choose`."""

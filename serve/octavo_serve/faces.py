@@ -82,6 +82,10 @@ class Library(Protocol):
         """Slug to reason, one line that may be shown to anybody."""
         ...
 
+    def search(self, request: SearchRequest, slugs: frozenset[str] | None = None) -> SearchResult:
+        """Find passages in the pack that the request names, else in all packs of these slugs at once; None for all."""
+        ...
+
     def choose(self, slug: str | None) -> Pack:
         """The pack called `slug`, or the only one; raises RequestError or NotFoundError."""
         ...

@@ -5,10 +5,11 @@ Importing this module and answering a search must not import the MCP SDK; `mcp_h
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from time import monotonic_ns
-from typing import Any
+from typing import Any, cast
 
 import anyio
 from starlette.applications import Starlette
@@ -37,12 +38,10 @@ _SEARCH = {
     "q": "query",
     "pack": "pack",
     "n": "max_results",
-    "type": "type",
-    "tags": "tags",
-    "graph": "graph",
-    "gate": "gate",
-    "reconstruct": "reconstruct",
-}
+    **{name: name for name in (
+        "type", "tags", "path", "tier", "verified_within", "graph", "gate", "reconstruct", "retrieval", "explain",
+    )},
+}  # fmt: skip
 _GRAPH = {name: name for name in (
         "id", "path", "pack", "depth", "kinds", "direction", "query", "decay", "min_score", "max_nodes",
     )}  # fmt: skip
@@ -99,7 +98,7 @@ class _Routes:
 
     async def index(self, request: Request) -> Response:
         endpoints = {
-            "/search": "passages for a query: q (required), pack, n, type, tags, graph, gate, reconstruct",
+            "/search": f"passages for a query: q (required), {', '.join(list(_SEARCH)[1:])}",
             "/graph": f"what a node is joined to: id or path, {', '.join(list(_GRAPH)[2:])}",
             HEALTH: "the packs that are served, and those that were refused",
             "/mcp": "MCP over all packs (POST)",
@@ -109,7 +108,7 @@ class _Routes:
 
     async def search(self, request: Request) -> Response:
         asked = search_request(request.query_params)
-        result = await self._workers.run(view_of(request.scope).choose(asked.pack).search, asked)
+        result = await self._workers.run(view_of(request.scope).search, asked)
         # After the response is sent: the import must not delay the answer that triggers it.
         then = BackgroundTask(self._mcp.want) if self._mcp.idle else None
         return Response(
@@ -167,6 +166,8 @@ def _asked(model: type[RequestT], fields: Mapping[str, str], parameters: QueryPa
             values.setdefault(field, []).extend(item for item in items if item)
         elif field in values:
             raise RequestError(name, "given more than once")
+        elif field == "retrieval" and value:
+            values[field] = _mapping(value)
         elif value or field == "query":
             values[field] = value
     try:
@@ -175,3 +176,14 @@ def _asked(model: type[RequestT], fields: Mapping[str, str], parameters: QueryPa
         field, _, wrong = str(error).partition(": ")
         spelling = next((name for name, known in fields.items() if known == field), field)
         raise RequestError(spelling, wrong) from error
+
+
+def _mapping(text: str) -> dict[str, Any]:
+    """A parameter of the query string that is a JSON object. Raises RequestError."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise RequestError("retrieval", 'expected a JSON object such as {"diversity": 0.3}')
+    return cast(dict[str, Any], value)

@@ -1,4 +1,4 @@
-"""Word search over the artifact's Tantivy segment.
+"""Word search over the Tantivy segments of one or several artifacts.
 
 A query is analysed here and given to Tantivy as explicit term clauses: user text never reaches a query parser, which
 would drop repeated words, read `-x` as NOT and `title:` as a field.
@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,121 +24,197 @@ from tantivy import Filter, Occur, Query, TextAnalyzer, TextAnalyzerBuilder, Tok
 
 from octavo_artifact.errors import ArtifactError, ConfigError
 from octavo_artifact.gate import may_be_misspelled, spelled_alike
-from octavo_artifact.text import FIELD, STOP_WORDS, prepare
-from octavo_serve.ranking import Ranking, ranked
+from octavo_artifact.ids import canonical_json
+from octavo_artifact.text import FIELD, LITERALS, Term, query_terms
+from octavo_serve.filters import Filters
+from octavo_serve.ranking import EMPTY, Ranking, Rows, ranked
 
-MAX_TERMS = 64
-"""Distinct terms of a query that are looked up: the first ones in the text."""
+_META = "meta.json"
+_MAX_SPELLINGS = 5
+"""Words that one misspelled word is looked up as: the commonest."""
+
+
+def stem(text: str, stemmer: str) -> list[str]:
+    """See `octavo_artifact.text.Stem`; the compiler has the same lines, and a test compares the two."""
+    return _analyzer(stemmer).analyze(text)
+
+
+@cache
+def _analyzer(stemmer: str) -> TextAnalyzer:
+    builder = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(40)).filter(Filter.lowercase())
+    return (builder.filter(Filter.stemmer(stemmer)) if stemmer else builder).build()
 
 
 class LexicalIndex:
-    """BM25 over one field; a document of the index is a passage, its number the passage's row."""
+    """BM25 over one field; a document of the index is a passage. Safe to call from several threads.
 
-    def __init__(self, directory: Path, label: str) -> None:
-        """Open the index; `label` names it in messages.
+    The segments of several artifacts are linked into one index, so that scores are those of one collection: rows
+    count on from one artifact to the next.
+    """
 
-        Raises ArtifactError when Tantivy cannot open it, ConfigError when there is no temporary folder.
+    def __init__(self, directories: Sequence[Path], label: str, languages: Sequence[str]) -> None:
+        """Open the indexes; `label` names them in messages, `languages` are those of their passages.
+
+        Raises ArtifactError when Tantivy cannot open them, ConfigError when there is no temporary folder.
         """
-        with _lockable(directory) as links:
-            try:
-                index = tantivy.Index.open(str(links))
+        self.languages = tuple(languages)
+        try:
+            with _linked(directories) as (folder, sizes):
+                index = tantivy.Index.open(str(folder))
                 self._searcher = index.searcher()
-            except ValueError as error:
-                raise ArtifactError(f"{label}: Tantivy cannot open it") from error
+        except (ValueError, KeyError) as error:
+            raise ArtifactError(f"{label}: Tantivy cannot open it") from error
         self._schema = index.schema
+        self.starts: Rows = np.cumsum([0, *sizes], dtype=np.int64)
+        """First row of each artifact, and the number of all rows: int64 [artifacts + 1]."""
+        self._segments = np.cumsum([0, *(size > 0 for size in sizes)])
         self._vocabulary: dict[str, dict[str, int]] = {}
-        self._stems = _analyzer()
-        self._topic_stems = _analyzer(Filter.custom_stopword(sorted(STOP_WORDS)))
 
-    def terms(self, text: str) -> Counter[str]:
-        """The stems of a query with their number of occurrences, in text order; at most MAX_TERMS.
+    def terms(self, text: str) -> Counter[Term]:
+        """The terms of a query; see `octavo_artifact.text.query_terms`."""
+        return query_terms(text, self.languages, stem)
 
-        Words without a topic are left out, unless the query has no others.
+    def search(
+        self,
+        terms: Counter[Term],
+        k: int,
+        filters: Filters | None = None,
+        *,
+        literals: Sequence[str] = (),
+        phrases: Sequence[Sequence[Term]] = (),
+        typo_cost: float = 1.0,
+    ) -> Ranking:
+        """The `k` best passages that hold any of the terms, of the documents that `filters` admit.
+
+        A literal counts as one more term, and so does a phrase, where its terms stand together.
         """
-        prepared = prepare(text)
-        stems = self._topic_stems.analyze(prepared) or self._stems.analyze(prepared)
-        return Counter(dict(list(Counter(stems).items())[:MAX_TERMS]))
+        clauses = [*(self._any_of(term, count, typo_cost) for term, count in terms.items())]
+        clauses += [self._term(LITERALS, literal) for literal in literals]
+        clauses += [self._phrase(phrase) for phrase in phrases if len(phrase) > 1]
+        return self._ranked([clause for clause in clauses if clause is not None], k, filters)
 
-    def search(self, terms: Counter[str], k: int, *, type: str | None, tags: Sequence[str]) -> Ranking:  # noqa: A002  # the field's name everywhere
-        """The `k` best passages that hold any of the terms, of the documents of that type and with all those tags."""
-        if not terms:
-            return ranked(np.empty(0, np.int64), np.empty(0, np.float32))
-        clauses = [(Occur.Should, self._term(FIELD, term, count)) for term, count in terms.items()]
-        query = Query.boolean_query(clauses)
-        wanted = [*([("type", type)] if type is not None else []), *(("tags", tag) for tag in tags)]
-        if wanted:
-            filters = [(Occur.Must, Query.const_score_query(self._term(name, value), 0.0)) for name, value in wanted]
-            query = Query.boolean_query([(Occur.Must, query), *filters])
-        found = self._searcher.search(query, k, count=False).hits
-        rows = np.array([address.doc for _, address in found], dtype=np.int64)
-        scores = np.array([score for score, _ in found], dtype=np.float32)
-        return replace(ranked(rows, scores), floor=float(scores.min()) if len(found) == k else 0.0)
+    def with_literal(self, literal: str, filters: Filters | None = None) -> Rows:
+        """The passages that have a literal, ascending."""
+        query = self._term(LITERALS, literal)
+        found = self._searcher.search(self._filtered(query, filters), max(1, self.passages), count=False).hits
+        return np.sort(self._rows([address for _, address in found]))
 
     @property
     def passages(self) -> int:
         """How many there are."""
         return self._searcher.num_docs
 
-    def frequency(self, term: str) -> int:
+    def frequency(self, spelling: str, field: str = FIELD) -> int:
         """How many passages have a term."""
-        return self._searcher.doc_freq(FIELD, term)
+        return self._searcher.doc_freq(field, spelling)
 
-    def spellings(self, term: str) -> dict[str, int]:
-        """The terms that a query's term may stand for, with their frequencies: itself, or those it may be a slip of."""
-        if (known := self.frequency(term)) or not may_be_misspelled(term):
-            return {term: known} if known else {}
-        near = self._vocabulary.get(term[:2])
-        if near is None and (near := dict(self._searcher.terms_with_prefix(FIELD, term[:2]))):
-            self._vocabulary[term[:2]] = near  # half a millisecond each; no more of them than the pack has
-        return {alike: near[alike] for alike in spelled_alike(term, near)}
+    def spellings(self, term: Term) -> dict[str, int]:
+        """The spellings that a query's term may stand for, with their frequencies: its own stems, or those that it may
+        be a slip of.
+        """
+        known = {spelling: found for spelling in term if (found := self.frequency(spelling))}
+        if known:
+            return known
+        return {alike: found for spelling in term for alike, found in self._alike(spelling).items()}
 
-    def has_topic(self, text: str) -> bool:
-        """Whether any word of a query says what it is about."""
-        return bool(self._topic_stems.analyze(prepare(text)))
-
-    def words(self, text: str) -> list[str]:
-        """The stems of a query, those of words without a topic too."""
-        return self._stems.analyze(prepare(text))[:MAX_TERMS]
-
-    def occurrences(self, term: str, row: int) -> int:
+    def occurrences(self, spelling: str, row: int) -> int:
         """How often a passage has a term, as indexed: some of its text may not be shown."""
         try:
-            explained = self._term(FIELD, term).explain(self._searcher, tantivy.DocAddress(0, row))
+            explained = self._term(FIELD, spelling).explain(self._searcher, self._address(row))
         except ValueError:
             return 0  # the passage does not match
         _, _, saturation = json.loads(explained.to_json())["details"]
         return int(saturation["details"][0]["value"])
 
     def documents(self, rows: Sequence[int]) -> list[int]:
-        """The document row of each passage row."""
-        addresses = [tantivy.DocAddress(0, row) for row in rows]
-        return cast(list[int], self._searcher.fast_field_values("document", addresses))
+        """The document row, in its artifact, of each passage row."""
+        return self._fast("document", rows)
+
+    def tokens(self, rows: Sequence[int]) -> list[int]:
+        """The estimated tokens of each passage."""
+        return self._fast("tokens", rows)
 
     def hit(self, row: int) -> dict[str, Any]:
         """What the build stored to show a passage."""
-        return json.loads(cast(bytes, self._searcher.doc(tantivy.DocAddress(0, row)).get_first("hit")))
+        return json.loads(cast(bytes, self._searcher.doc(self._address(row)).get_first("hit")))
 
     def hits_of(self, path: str) -> list[dict[str, Any]]:
-        """What the build stored for each passage of the document with that path, in order."""
-        found = self._searcher.search(self._term("path", path), max(1, self._searcher.num_docs), count=False).hits
-        return [self.hit(row) for row in sorted(address.doc for _, address in found)]
+        """What the build stored for each passage of the documents with that path, in order."""
+        found = self._searcher.search(self._term("path", path), max(1, self.passages), count=False).hits
+        return [self.hit(row) for row in sorted(self._rows([address for _, address in found]).tolist())]
 
-    def _term(self, name: str, value: str, count: int = 1) -> Query:
-        query = Query.term_query(self._schema, name, value, index_option="freq" if name == FIELD else "basic")
-        return query if count == 1 else Query.boost_query(query, float(count))
+    def _ranked(self, clauses: list[Query], k: int, filters: Filters | None) -> Ranking:
+        if not clauses:
+            return EMPTY
+        query = self._filtered(Query.boolean_query([(Occur.Should, clause) for clause in clauses]), filters)
+        found = self._searcher.search(query, k, count=False).hits
+        rows = self._rows([address for _, address in found])
+        scores = np.array([score for score, _ in found], dtype=np.float32)
+        return replace(ranked(rows, scores), floor=float(scores.min()) if len(found) == k else 0.0)
 
+    def _any_of(self, term: Term, count: int, typo_cost: float) -> Query | None:
+        """A query for a word in whichever spelling: one passage has it in one language, so the best counts."""
+        known = [spelling for spelling in term if self.frequency(spelling)] if len(term) > 1 or typo_cost < 1 else term
+        weight = float(count)
+        if not known and typo_cost < 1:
+            alike = {near: found for spelling in term for near, found in self._alike(spelling).items()}
+            known = sorted(alike, key=lambda near: (-alike[near], near))[:_MAX_SPELLINGS]
+            weight *= 1 - typo_cost
+        if not known:
+            return None
+        queries = [self._term(FIELD, spelling) for spelling in known]
+        query = queries[0] if len(queries) == 1 else Query.disjunction_max_query(queries)
+        return query if weight == 1 else Query.boost_query(query, weight)
 
-def _analyzer(*filters: Filter) -> TextAnalyzer:
-    """Tantivy's `en_stem`, with filters between its lower-casing and its stemmer."""
-    builder = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(40)).filter(Filter.lowercase())
-    for extra in filters:
-        builder = builder.filter(extra)
-    return builder.filter(Filter.stemmer("english")).build()
+    def _alike(self, spelling: str) -> dict[str, int]:
+        if not may_be_misspelled(spelling):
+            return {}
+        near = self._vocabulary.get(spelling[:2])
+        if near is None and (near := dict(self._searcher.terms_with_prefix(FIELD, spelling[:2]))):
+            self._vocabulary[spelling[:2]] = near  # half a millisecond each; no more of them than the pack has
+        return {alike: near[alike] for alike in spelled_alike(spelling, near)}
+
+    def _phrase(self, phrase: Sequence[Term]) -> Query:
+        words: list[str | tuple[int, str]] = [term[0] for term in phrase]
+        return Query.phrase_query(self._schema, FIELD, words)
+
+    def _filtered(self, query: Query, filters: Filters | None) -> Query:
+        if not filters:
+            return query
+        wanted = [self._term("tags", tag) for tag in filters.tags]
+        wanted += [self._term(name, value) for name in ("type", "tier") if (value := getattr(filters, name))]
+        if filters.path is not None:
+            places = [self._term(name, filters.path) for name in ("path", "folders")]
+            wanted.append(Query.boolean_query([(Occur.Should, place) for place in places]))
+        if (since := filters.verified_since) is not None:
+            kind = tantivy.FieldType.Integer
+            wanted.append(Query.range_query(self._schema, "verified_day", kind, since.toordinal(), None))
+        must = [(Occur.Must, Query.const_score_query(each, 0.0)) for each in wanted]
+        return Query.boolean_query([(Occur.Must, query), *must])
+
+    def _term(self, name: str, value: str) -> Query:
+        return Query.term_query(self._schema, name, value, index_option="freq" if name == FIELD else "basic")
+
+    def _fast(self, name: str, rows: Sequence[int]) -> list[int]:
+        return cast(list[int], self._searcher.fast_field_values(name, [self._address(row) for row in rows]))
+
+    def _address(self, row: int) -> tantivy.DocAddress:
+        if len(self.starts) == 2:
+            return tantivy.DocAddress(0, row)
+        part = int(np.searchsorted(self.starts, row, side="right")) - 1
+        return tantivy.DocAddress(int(self._segments[part]), row - int(self.starts[part]))
+
+    def _rows(self, addresses: Sequence[tantivy.DocAddress]) -> Rows:
+        rows = np.array([address.doc for address in addresses], dtype=np.int64)
+        if len(self.starts) == 2:
+            return rows
+        filled = self.starts[:-1][np.diff(self.starts) > 0]
+        return rows + filled[np.array([address.segment_ord for address in addresses], dtype=np.int64)]
 
 
 @contextmanager
-def _lockable(directory: Path) -> Generator[Path]:
-    """The index as links in a private temporary folder.
+def _linked(directories: Sequence[Path]) -> Generator[tuple[Path, list[int]]]:
+    """The indexes as one, made of links in a private temporary folder, and the number of documents of each.
 
     Tantivy opens a lock file for writing beside `meta.json` even to read (quickwit-oss/tantivy#557); an artifact is
     never written. Once the files are mapped the folder is needed no more.
@@ -145,13 +222,19 @@ def _lockable(directory: Path) -> Generator[Path]:
     try:
         # The folder is named because tempfile, left to choose, writes a probe beside it and falls back to the cwd.
         folder = Path(tempfile.mkdtemp(prefix="octavo-", dir=os.environ.get("TMPDIR") or "/tmp"))
-        for file in sorted(directory.iterdir()):
-            (folder / file.name).symlink_to(file.resolve())
+        for directory in directories:
+            for file in sorted(directory.iterdir()):
+                if file.name != _META and not file.name.startswith("."):
+                    (folder / file.name).symlink_to(file.resolve())
+        metas = [json.loads((directory / _META).read_bytes()) for directory in directories]
+        segments = [segment for meta in metas for segment in meta["segments"]]
+        joined = {**metas[0], "segments": segments, "opstamp": sum(meta["opstamp"] for meta in metas)}
+        (folder / _META).write_bytes(canonical_json(joined))
     except OSError as error:
         reason = f"no folder for temporary files can be written ({error.strerror}); set TMPDIR to one"
         raise ConfigError(reason) from error
     try:
-        yield folder
+        yield folder, [sum(segment["max_doc"] for segment in meta["segments"]) for meta in metas]
     finally:
         # Tantivy's watcher may make its lock file once more while the folder is emptied, but only once.
         for _ in range(3):

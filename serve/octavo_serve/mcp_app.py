@@ -214,7 +214,7 @@ class _Face:
             raise MCPError(t.INVALID_PARAMS, f"unknown tool; known are {', '.join(_TOOLS)}")
         try:
             request = parse_request(tool.request, params.arguments or {}, strict=True)
-            result = await self._workers.run(tool.work(self._choose(request.pack)), request)
+            result = await self._workers.run(self._work(tool, request), request)
         except (RequestError, UnavailableError) as error:
             return t.CallToolResult(content=[t.TextContent(text=message(error))], is_error=True)
         return t.CallToolResult(content=[t.TextContent(text=compact_json(result).decode())], structured_content=result)
@@ -294,6 +294,11 @@ class _Face:
             for prompt in pack.prompts()
         }
 
+    def _work(self, tool: _Tool, request: Any) -> Callable[[Any], Any]:
+        if tool.request is SearchRequest and self._slug is None:
+            return self._library.search
+        return tool.work(self._choose(request.pack))
+
     def _choose(self, slug: str | None) -> Pack:
         if self._slug is None:
             return self._library.choose(slug)
@@ -303,18 +308,17 @@ class _Face:
 
     def _describe(self, tool: _Tool) -> t.Tool:
         slugs = [pack.slug for pack in self.packs()]
-        must_choose = self._slug is None and len(slugs) > 1
+        several = self._slug is None and len(slugs) > 1
         schema = _schema(tool.request)
         example = tool.example
-        if must_choose:
-            known = ", ".join(slugs)
-            pack = {"type": "string", "description": f"Slug of the pack to ask: one of {known}."}
-            schema = {
-                **schema,
-                "properties": {**schema["properties"], "pack": pack},
-                "required": [*schema.get("required", ()), "pack"],
-            }
-            example = {**example, "pack": slugs[0]}
+        if several:
+            may_choose = tool.request is SearchRequest
+            known = f"one of {', '.join(slugs)}" + ("; without it all of them are searched." if may_choose else ".")
+            pack = {"type": "string", "description": f"Slug of the pack to ask: {known}"}
+            schema = {**schema, "properties": {**schema["properties"], "pack": pack}}
+            if not may_choose:
+                schema["required"] = [*schema.get("required", ()), "pack"]
+                example = {**example, "pack": slugs[0]}
         return t.Tool(
             name=tool.name,
             title=tool.title,

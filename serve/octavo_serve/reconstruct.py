@@ -103,7 +103,7 @@ def _check_indexed(artifact: Path, manifest: Manifest, hit: Mapping[str, Any], b
         if path.startswith(f"{LEXICAL}/") and sha256_file(artifact / path) != entry.sha256:
             raise ArtifactError(f"{label}/{path}: sha256 is not what the manifest says")
     source, (start, end) = str(hit["source_file"]), byte_range
-    indexed = LexicalIndex(artifact / LEXICAL, label).hits_of(source)
+    indexed = LexicalIndex([artifact / LEXICAL], label, ()).hits_of(source)
     stored = [each for each in indexed if start <= each["byte_range"][0] < end]
     if not stored or [stored[0]["byte_range"][0], stored[-1]["byte_range"][1]] != [start, end]:
         raise ArtifactError(f"{source}: bytes {start} to {end} are no passages of the release")

@@ -6,12 +6,13 @@ The models are both the validators and the source of the JSON Schemas that MCP a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from octavo_artifact.errors import RequestError
-from octavo_artifact.parameters import GateMode
+from octavo_artifact.parameters import GateMode, Retrieval, Tier
 
 MAX_QUERY = 2000
 MAX_RESULTS = 50
@@ -38,6 +39,13 @@ class SearchRequest(_Request):
         tuple[Annotated[str, Field(max_length=200)], ...],
         Field(max_length=20, description="Only documents that carry all of these tags."),
     ] = ()
+    path: Annotated[
+        str | None, Field(max_length=2000, description="Only documents in this folder of the pack, or this one file.")
+    ] = None
+    tier: Annotated[Tier | None, Field(description="Only documents of this context tier.")] = None
+    verified_within: Annotated[
+        int | None, Field(ge=0, le=36_500, description="Only documents that were verified in so many days.")
+    ] = None
     graph: Annotated[
         bool | None,
         Field(
@@ -54,6 +62,16 @@ class SearchRequest(_Request):
     ] = None
     reconstruct: Annotated[
         bool, Field(description="Also return each passage's exact source and an excerpt to quote.")
+    ] = False
+    retrieval: Annotated[
+        dict[str, Any],
+        Field(
+            max_length=len(fields(Retrieval)),
+            description="Parameters of the search that are to differ from the pack's, by name.",
+        ),
+    ] = {}  # pydantic copies it
+    explain: Annotated[
+        bool, Field(description="Also return what each stage of the search made of each passage, with its time.")
     ] = False
 
 

@@ -5,7 +5,7 @@ They are plain dictionaries, typed: made once, serialised as they are. Their JSO
 
 from __future__ import annotations
 
-from typing import Annotated, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
@@ -49,6 +49,7 @@ class Hit(Freshness):
 
     __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
 
+    pack: str
     text: str
     """The passage as written; a part of a split table begins with `added_text`."""
     added_text: str
@@ -79,6 +80,8 @@ class Hit(Freshness):
     """True for a whole document added because a hit requires it; its score is that hit's, less for each step."""
     graph_expanded: bool
     """True for a passage that is here only because its document is linked with one of the best."""
+    duplicates: list[str]
+    """Fragment ids of passages that say the same and are not shown."""
     digest: str
     """Release that answered."""
     reconstruction: NotRequired[Reconstruction]
@@ -90,10 +93,57 @@ class Nearest(TypedDict):
 
     __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
 
+    pack: str
     id: str
     title: str
     score: float
     """As a hit's."""
+
+
+class Step(TypedDict):
+    """A stage of a search."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
+
+    stage: str
+    milliseconds: float
+    passages: int | None
+    """How many it ranked; null when it changed nothing."""
+
+
+class StepOfHit(TypedDict):
+    """Where a passage stood after a stage."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
+
+    stage: str
+    """`lexical: words` is the ranking by words, `vector: nearest` by the best window, `vector: documents` by the
+    document's mean; the others are the one ranking from fusion on."""
+    rank: int | None
+    """1 for the best; null when it was not among them."""
+    score: float | None
+
+
+class Explanation(TypedDict):
+    """How a search came to its answer."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
+
+    intent: str
+    """What kind of question it is: `when`, `how`, `why`, `entity`, `general`."""
+    terms: list[list[str]]
+    """Words that were looked up, each in its possible stems."""
+    literals: list[str]
+    """Looked up letter by letter."""
+    phrases: list[str]
+    """Looked up word by word, as quoted."""
+    languages: list[str]
+    """By whose rules words were stemmed."""
+    parameters: dict[str, Any]
+    """In force."""
+    stages: list[Step]
+    hits: dict[str, list[StepOfHit]]
+    """By fragment id."""
 
 
 class SearchResult(TypedDict):
@@ -102,11 +152,14 @@ class SearchResult(TypedDict):
     __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
 
     query: str
-    pack: str
+    pack: str | None
+    """Null when several packs were asked; each result names its own."""
     digest: str
-    """Release of the pack that answered: sha256 of its manifest."""
+    """Release of the pack that answered: sha256 of its manifest; of several packs that of their digests by slug."""
     degraded: bool
-    """True when meaning could not be compared and only words were matched."""
+    """True when something could not be done, and the answer may be worse for it."""
+    missing: list[str]
+    """What that is: `encoder` when meaning could not be compared and only words were matched, `reranker`."""
     refused: bool
     reason: str | None
     """Why nothing is returned: `empty_query`, `no_relevant_passage`."""
@@ -114,9 +167,13 @@ class SearchResult(TypedDict):
     """That the best passages answer the query, from 0 to 1; null when it was not judged."""
     doubtful: bool
     """True when that is too low to rely on: read before you cite."""
+    overrides: dict[str, Any]
+    """Parameters in force that are not the pack's own: the server's or the request's."""
     results: list[Hit]
     nearest: list[Nearest]
     """What was nearest when it was refused for no relevant passage, three at most: where to look, not an answer."""
+    explanation: NotRequired[Explanation]
+    """Only when the search asked for it."""
 
 
 class Activation(TypedDict):

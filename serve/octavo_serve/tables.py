@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from octavo_artifact.errors import NotFoundError
 from octavo_artifact.layout import DOCUMENTS, PASSAGES, RESOURCES, SECTIONS
 from octavo_artifact.schema import Resource
+from octavo_serve.filters import Filters
 from octavo_serve.freshness import last_fresh_day
 from octavo_serve.loading import loaded_once
 from octavo_serve.skills import Skill, list_skills, listed
@@ -76,12 +77,9 @@ class Tables:
         """The skills by the URI of their SKILL.md."""
         return list_skills(self.resources)
 
-    def passages_where(self, type: str | None, tags: Sequence[str]) -> NDArray[np.bool_]:  # noqa: A002  # the field's name everywhere
-        """Which passages belong to documents of that type that carry all those tags: bool [passages]."""
-        wanted = frozenset(tags)
-        admitted = np.array(
-            [(type is None or d["type"] == type) and wanted <= set(d["tags"]) for d in self._documents], dtype=np.bool_
-        )
+    def passages_where(self, filters: Filters) -> NDArray[np.bool_]:
+        """Which passages belong to documents that the filters admit: bool [passages]."""
+        admitted = np.array([filters.admits(document) for document in self._documents], dtype=np.bool_)
         with self.lock:
             return admitted[self._passages.column("document").to_numpy()]
 

@@ -29,6 +29,11 @@ class Similarity:
         kept = allowed[self.rows]
         return Similarity(self.rows[kept], self.passages[kept], self.documents[kept])
 
+    @property
+    def best(self) -> float:
+        """Cosine of the nearest window; -1 when there is none."""
+        return float(self.passages.max()) if len(self.passages) else -1.0
+
     def nearest(self, k: int) -> Ranking:
         """The `k` passages whose best window is nearest."""
         ranking = ranked(self.rows, self.passages, k)
@@ -58,8 +63,28 @@ class VectorIndex:
         self._document_starts = self._passage_starts[starts]
         self._document_sizes = np.diff(self._document_starts, append=len(passages)).astype(np.float32)
 
-    def compare(self, query: NDArray[np.float32]) -> Similarity:
-        """Compare a query (float32 [dim], unit length) with every window."""
+    def compare(self, query: NDArray[np.float32], allowed: NDArray[np.bool_] | None = None) -> Similarity:
+        """Compare a query (float32 [dim], unit length) with every window of the passages that are allowed."""
+        similarity = self._compare(query)
+        return similarity if allowed is None else similarity.where(allowed)
+
+    def first_windows(self, rows: Rows) -> NDArray[np.float32]:
+        """The vectors of passages' first windows, float32 [rows, dim]; zeros for a passage that has none."""
+        places = np.searchsorted(self._rows, rows)
+        found = np.zeros((len(rows), self._planes[0].shape[1]), dtype=np.float32)
+        for at, (row, place) in enumerate(zip(rows.tolist(), places.tolist(), strict=True)):
+            if place < len(self._rows) and self._rows[place] == row:
+                found[at] = self._window(int(self._passage_starts[place]))
+        return found
+
+    def _window(self, place: int) -> NDArray[np.float32]:
+        for plane in self._planes:
+            if place < len(plane):
+                return plane[place]
+            place -= len(plane)
+        raise IndexError(place)
+
+    def _compare(self, query: NDArray[np.float32]) -> Similarity:
         if not len(self._rows):
             return Similarity(self._rows, np.empty(0, np.float32), np.empty(0, np.float32))
         windows = np.concatenate([plane @ query for plane in self._planes])

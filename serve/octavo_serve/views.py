@@ -14,6 +14,8 @@ from octavo_artifact.errors import NotFoundError, RequestError
 if TYPE_CHECKING:
     from octavo_serve.faces import Library, Pack
     from octavo_serve.keys import Key
+    from octavo_serve.requests import SearchRequest
+    from octavo_serve.results import SearchResult
 
 PackT = TypeVar("PackT")
 
@@ -50,6 +52,11 @@ class View:
     def refused(self) -> Mapping[str, str]:
         """Slug to reason."""
         return self._seen(self.library.refused)
+
+    def search(self, request: SearchRequest, slugs: frozenset[str] | None = None) -> SearchResult:
+        """Find passages in the pack that is named, or in all that are seen; see `faces.Library`."""
+        seen = self.slugs if slugs is None else slugs if self.slugs is None else slugs & self.slugs
+        return self.library.search(request, seen)
 
     def choose(self, slug: str | None) -> Pack:
         """The pack called `slug`, or the only one; see `choose`."""

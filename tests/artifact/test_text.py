@@ -1,24 +1,68 @@
 from __future__ import annotations
 
-import pytest
+import re
 
-from octavo_artifact.text import estimate_tokens, heading_line, lexical_text, prepare
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from octavo_artifact.text import (
+    MAX_TERMS,
+    alternatives,
+    estimate_tokens,
+    heading_line,
+    lexical_text,
+    plain_words,
+    query_terms,
+    terms_of,
+)
+from octavo_serve import lexical
+
+
+def stem(text: str, stemmer: str) -> list[str]:
+    """A stand-in for Tantivy: words in lower case, marked with their stemmer."""
+    return [f"{word}/{stemmer[:2]}" if stemmer else word for word in re.findall(r"\w+", text.lower())]
 
 
 @pytest.mark.parametrize(
-    ("text", "prepared"),
+    ("text", "language", "terms"),
     [
-        pytest.param("plain text", "plain text", id="unchanged"),
-        pytest.param("電池容量", " 電池 池容 容量 ", id="bigrams"),
-        pytest.param("の", " の ", id="one character"),
-        pytest.param("v2の設定", "v2 の設 設定 ", id="mixed"),
-        pytest.param("ﬁle Ａ１", "file A1", id="compatibility forms"),
-        pytest.param("\ufeffin\u200bvis\u00adible 電\u2060池", "invisible  電池 ", id="invisible characters"),
-        pytest.param("สวัสดี"[:4], " สว วั ัส ", id="thai"),
+        pytest.param("plain text", "en", ["plain/en", "text/en"], id="English"),
+        pytest.param("Schöne Straße", "de", ["schone/ge", "strasse/ge"], id="accents are folded"),
+        pytest.param("電池容量", "ja", ["電池", "池容", "容量", "電", "池", "容", "量"], id="pairs and characters"),
+        pytest.param("の", "ja", ["の"], id="one character"),
+        pytest.param("v2の設定", "ja", ["v2/en", "の設", "設定", "の", "設", "定"], id="mixed scripts"),
+        pytest.param("Тёплый дом, Linux", "ru", ["теплый/ru", "дом/ru", "linux/en"], id="Russian and a name"),
+        pytest.param("Моя кімната", "uk", ["моя", "кімната"], id="Ukrainian is not Russian"),
+        pytest.param("Її дім", "en", ["її", "дім"], id="Ukrainian by its letters"),
+        pytest.param("الكِتَاب", "ar", ["الكتاب/ar"], id="Arabic without vowel marks"),
+        pytest.param("کتاب‌ها", "fa", ["کتاب", "ها"], id="Persian is not Arabic"),
+        pytest.param("ﬁle Ａ１", "en", ["file/en", "a1/en"], id="compatibility forms"),
+        pytest.param("\ufeffin\u200bvis\u00adible 電\u2060池", "en", ["invisible/en", "電池", "電", "池"], id="hidden"),
+        pytest.param("สวัสดี"[:4], "th", ["สว", "วั", "ัส", "ส", "ว", "ั", "ส"], id="Thai"),
     ],
 )
-def test_text_is_prepared_alike_for_index_and_query(text: str, prepared: str) -> None:
-    assert prepare(text) == prepared
+def test_text_becomes_terms_by_script_and_language(text: str, language: str, terms: list[str]) -> None:
+    assert terms_of(text, language, stem) == terms
+
+
+def test_a_query_in_a_pack_of_several_languages_has_a_stem_in_each() -> None:
+    assert alternatives("Haus 電", ("de", "en", "ja"), stem) == [("haus/ge", "haus/en"), ("電",)]
+
+
+def test_words_without_a_topic_are_no_terms_unless_there_are_no_others() -> None:
+    assert list(query_terms("what is the lamp", ("en",), stem)) == [("lamp/en",)]
+    assert list(query_terms("what is the", ("en",), stem)) == [("what/en",), ("is/en",), ("the/en",)]
+    assert list(query_terms("was in", ("de",), stem)) == [("was/ge",), ("in/ge",)]
+
+
+def test_a_query_has_a_limit_of_terms() -> None:
+    assert len(query_terms(" ".join(f"word{n}" for n in range(500)), ("en",), stem)) == MAX_TERMS
+
+
+@given(st.text(max_size=200), st.sampled_from(["en", "de", "ru", "ja", "ar", "xx"]))
+def test_words_and_terms_stay_in_step(text: str, language: str) -> None:
+    assert len(plain_words(text, lexical.stem)) == len(terms_of(text, language, lexical.stem))
 
 
 def test_the_title_opens_the_heading_line_unless_it_is_the_first_heading() -> None:

@@ -8,8 +8,9 @@ import pytest
 from numpy.typing import NDArray
 
 from octavo_artifact.gate import Gate
+from octavo_artifact.text import terms_of
 from octavo_build.calibrate import DOUBT_BELOW, QUESTIONS, REFUSE_BELOW, UNRELATED, Searched, calibrate, own_questions
-from octavo_build.lexical import all_stems
+from octavo_build.lexical import stem
 
 DIMENSIONS = 64
 Vectors = NDArray[np.float32]
@@ -19,8 +20,8 @@ def encode(texts: Sequence[str]) -> Vectors:
     """Bags of stems: a stand-in that is near where words are shared."""
     rows = np.full((len(texts), DIMENSIONS), 0.05)
     for row, text in enumerate(texts):
-        for stem in all_stems(text):
-            rows[row, hashlib.sha256(stem.encode()).digest()[0] % DIMENSIONS] += 1
+        for word in terms_of(text, "en", stem):
+            rows[row, hashlib.sha256(word.encode()).digest()[0] % DIMENSIONS] += 1
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 

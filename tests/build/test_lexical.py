@@ -3,13 +3,15 @@ from __future__ import annotations
 import json
 import os
 import stat
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
 import tantivy
 
 from octavo_artifact.errors import ArtifactError
-from octavo_artifact.text import ANALYZER, FIELD, lexical_text
+from octavo_artifact.text import ANALYZER, FIELD, LITERALS, lexical_text, terms_of
 from octavo_build import lexical
 from octavo_build.lexical import LexicalRow, write_lexical
 
@@ -69,7 +71,7 @@ def test_the_index_opens_in_two_lines_without_registration(tmp_path: Path):
     write_lexical(tmp_path / "lexical", map(row, range(20)))
 
     index = tantivy.Index.open(str(tmp_path / "lexical"))
-    hits = index.searcher().search(index.parse_query("migrated WALLET7", [FIELD]), 10).hits
+    hits = index.searcher().search(index.parse_query("migrat wallet7", [FIELD]), 10).hits
 
     assert hits[0][1].doc == 7
     assert len(hits) == 10
@@ -98,22 +100,29 @@ def test_filters_match_whole_values(tmp_path: Path):
     assert rows_with(index, "path", "guides/part 4.md") == [4]
 
 
-def test_the_analyser_can_be_built_outside_the_index(tmp_path: Path):
+def test_terms_are_ready_in_the_index(tmp_path: Path):
     write_lexical(tmp_path / "lexical", map(row, range(3)))
-    analyser = (
-        tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-        .filter(tantivy.Filter.remove_long(40))
-        .filter(tantivy.Filter.lowercase())
-        .filter(tantivy.Filter.stemmer("english"))
-        .build()
-    )
 
     index = tantivy.Index.open(str(tmp_path / "lexical"))
 
-    assert ANALYZER == "en_stem"
-    terms = set(analyser.analyze(row(2).text))
-    assert terms == {"wallet", "part", "2", "key", "migrat", "wallet2", "秘密", "密鍵"}
+    assert ANALYZER == "whitespace"
+    terms = set(terms_of(row(2).text, "en", lexical.stem))
+    assert terms == {"wallet", "part", "2", "key", "migrat", "wallet2", "秘密", "密鍵", "秘", "密", "鍵"}
     assert all(2 in rows_with(index, FIELD, term) for term in terms)
+
+
+def test_literals_folders_tiers_and_days_are_indexed_whole(tmp_path: Path):
+    made = replace(row(1), text="set --dry-run in a/b.yaml", path="guides/deep/a.md", verified_on=date(2026, 1, 2))
+    write_lexical(tmp_path / "lexical", [row(0), replace(made, tier="always")])
+
+    index = tantivy.Index.open(str(tmp_path / "lexical"))
+    for field, term in {LITERALS: "--dry-run", "folders": "guides/deep", "tier": "always"}.items():
+        assert rows_with(index, field, term) == [1]
+    assert rows_with(index, "folders", "guides") == [0, 1]
+    days = tantivy.Query.range_query(
+        index.schema, "verified_day", tantivy.FieldType.Integer, date(2026, 1, 2).toordinal(), None
+    )
+    assert [address.doc for _, address in index.searcher().search(days, 10).hits] == [1]
 
 
 def test_a_read_only_index_opens_through_links(tmp_path: Path):

@@ -343,9 +343,12 @@ def test_nothing_that_is_listed_names_the_pack_of_another_key(keyed: Running):
         assert f"/packs/{own}/mcp" in keyed.ask("/", key).json["endpoints"]
 
 
-def test_a_key_of_one_pack_need_not_name_it_and_one_of_all_must(keyed: Running):
+def test_a_search_without_a_pack_goes_to_all_packs_of_the_key(keyed: Running):
     assert keyed.ask("/search?q=tea", NOTES).json["pack"] == "notes"
-    asked = keyed.ask("/search?q=tea", ALL)
+    both = keyed.ask("/search?q=steep+black+tea+pump+pressure&gate=off", ALL).json
+    assert both["pack"] is None
+    assert {hit["pack"] for hit in both["results"]} == {"notes", "tiny"}
+    asked = keyed.ask("/graph?id=a", ALL)
     assert (asked.status, asked.json["detail"]) == (422, "pack: missing; name one of notes, tiny")
 
 

@@ -208,6 +208,9 @@ class Empty:
         self.packs: dict[str, Any] = {}
         self.refused: dict[str, str] = {}
 
+    def search(self, request: Any, slugs: Any = None) -> Any:
+        raise AssertionError("no pack is asked for")
+
     def choose(self, slug: str | None) -> Any:
         raise AssertionError("no pack is asked for")
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from octavo_artifact.errors import ConfigError
+from octavo_artifact.parameters import Retrieval
 from octavo_serve import catalog as catalogs
 from octavo_serve.catalog import OpenPack, open_catalog
 from octavo_serve.freshness import freshness, last_fresh_day
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest
-from octavo_serve.search import Retrieval, search
 from running import octavo
 
 FIELDS = ("verified_age_days", "age_stale", "expired", "expires_at")
@@ -188,9 +188,8 @@ def test_the_last_fresh_day_is_the_last_on_which_nothing_is_stale_or_expired(
 
 
 def ranking(pack: OpenPack, penalty: float, k: int = 50) -> dict[str, float]:
-    index = pack._index  # pyright: ignore[reportPrivateUsage]  # no face sets the penalty yet
-    request = SearchRequest(query="how is a pump primed", max_results=k)
-    found = search(index, request, date(2026, 6, 10), Retrieval(freshness_penalty=penalty))["results"]
+    request = SearchRequest(query="how is a pump primed", max_results=k, retrieval={"freshness_penalty": penalty})
+    found = pack.search(request)["results"]
     scores = [hit["score"] for hit in found]
     assert scores == sorted(scores, reverse=True)
     return {" ".join((hit["id"], *hit["heading_path"])): hit["score"] for hit in found}

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from octavo_build.lexical import topic_stems
+from octavo_artifact.text import query_terms
+from octavo_build import lexical
 from octavo_serve.catalog import OpenPack, open_catalog
 from octavo_serve.encoder import Encoder
 from octavo_serve.requests import SearchRequest
@@ -55,7 +56,7 @@ def test_a_question_about_something_else_is_refused_with_what_was_nearest(pack: 
     assert result["answer_probability"] < pack.manifest.gate.refuse_below
     nearest = result["nearest"]
     assert len({near["id"] for near in nearest}) == 3
-    assert {key for near in nearest for key in near} == {"id", "title", "score"}
+    assert {key for near in nearest for key in near} == {"pack", "id", "title", "score"}
 
 
 def test_a_question_that_the_pack_answers_passes(pack: OpenPack) -> None:
@@ -137,7 +138,7 @@ def test_an_answer_by_words_only_is_not_judged(pack: OpenPack, monkeypatch: pyte
     ],
 )
 def test_compiler_and_server_take_a_question_apart_alike(pack: OpenPack, question: str) -> None:
-    assert topic_stems(question) == list(pack._index.lexical.terms(question))  # pyright: ignore[reportPrivateUsage]
+    assert query_terms(question, ("en",), lexical.stem) == pack.index.lexical.terms(question)
 
 
 def test_the_shell_says_what_was_nearest(dist: Path) -> None:

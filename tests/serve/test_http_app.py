@@ -63,10 +63,12 @@ class FakePack:
             "pack": self.slug,
             "digest": DIGEST,
             "degraded": False,
+            "missing": [],
             "refused": True,
             "reason": None,
             "answer_probability": None,
             "doubtful": False,
+            "overrides": {},
             "results": [],
             "nearest": [],
         }
@@ -106,6 +108,9 @@ class FakePack:
 class FakeLibrary:
     packs: Mapping[str, FakePack]
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def search(self, request: SearchRequest, slugs: frozenset[str] | None = None) -> SearchResult:
+        return self.choose(request.pack).search(request)
 
     def choose(self, slug: str | None) -> FakePack:
         if slug is None and len(self.packs) == 1:
@@ -179,8 +184,8 @@ def test_search_answers_compact_json_with_the_digest(one: Ask):
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["octavo-digest"] == DIGEST
     expected = (
-        '{"query":"Öl 油","pack":"pumps","digest":"%s","degraded":false,"refused":true,"reason":null,'
-        '"answer_probability":null,"doubtful":false,"results":[],"nearest":[]}'
+        '{"query":"Öl 油","pack":"pumps","digest":"%s","degraded":false,"missing":[],"refused":true,"reason":null,'
+        '"answer_probability":null,"doubtful":false,"overrides":{},"results":[],"nearest":[]}'
     )
     assert answer.body.decode() == expected % DIGEST
 
@@ -391,7 +396,7 @@ from octavo_serve.settings import ServerSettings
 import octavo_serve.run
 
 pack = SimpleNamespace(search=lambda request: {"digest": "d"})
-library = SimpleNamespace(packs={"pumps": pack}, refused={}, choose=lambda slug: pack)
+library = SimpleNamespace(packs={"pumps": pack}, refused={}, choose=lambda slug: pack, search=lambda request, slugs: pack.search(request))
 app = create_app(library, ServerSettings())
 sent = []
 

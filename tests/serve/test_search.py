@@ -74,7 +74,9 @@ def test_equal_scores_come_in_row_order_whoever_asks(pack: OpenPack) -> None:
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(ask, range(40)))
     assert answers == [answers[0]] * 40
-    assert answers[0] == sorted(answers[0])
+    alike = [file for file in answers[0] if file[:3].isdigit()]
+    assert len(alike) > 10
+    assert alike == sorted(alike)
 
 
 def test_scores_never_rise(pack: OpenPack) -> None:

@@ -85,7 +85,7 @@ def _claims(subject: Subject) -> tuple[list[Claim], dict[str, float]]:
     number = 0
     for passage in subject.passages:
         for statement in statements(passage.text):
-            terms = frozenset(term for term in subject.lexical.terms(statement.text) if not term.isdigit())
+            terms = frozenset(term for (term, *_) in subject.lexical.terms(statement.text) if not term.isdigit())
             frequency.update(terms)
             number += 1
             found = tuple(quantities(statement.text))

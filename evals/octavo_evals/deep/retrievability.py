@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from octavo_artifact.text import Term
 from octavo_evals.deep.statements import statements
 from octavo_evals.deep.subject import Found, Hit, Passage, Subject
 from octavo_evals.questions import is_generic, question
@@ -99,7 +100,7 @@ def _first_sentence(passage: Passage) -> str:
     return next((each.text for each in statements(passage.text) if len(_WORD.findall(each.text)) > 2), "")
 
 
-def _rare_words(subject: Subject, passage: Passage, weights: Counter[str]) -> str:
+def _rare_words(subject: Subject, passage: Passage, weights: Counter[Term]) -> str:
     """The words whose stems the fewest passages have, in their order."""
     words = list(dict.fromkeys(_WORD.findall(passage.text)))
     # a stable sort: of equally rare words the first ones

@@ -16,14 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from octavo_artifact.errors import ConfigError
-from octavo_artifact.layout import LEXICAL, MANIFEST, POINTER
+from octavo_artifact.layout import MANIFEST, POINTER
 from octavo_artifact.manifest import read_pointer
 from octavo_serve.catalog import OpenPack, open_release
 from octavo_serve.encoder import Encoder
-from octavo_serve.lexical import LexicalIndex
 from octavo_serve.requests import SearchRequest
-from octavo_serve.tables import Tables
-from octavo_serve.vectors import VectorIndex
 
 NO_DAY = date(1970, 1, 1)
 """A day before any pack was verified: nothing is stale on it, so that the findings are of no particular day."""
@@ -116,9 +113,9 @@ class Subject:
         self.slug = self.pack.slug
         self.top = top
         self.encoder: Encoder = next(iter(encoders.values()))
-        self.lexical = LexicalIndex(path / LEXICAL, f"{self.slug}/{LEXICAL}")
-        self._vectors = VectorIndex(path, self.pack.manifest, self.lexical.documents)
-        self._tables = Tables(path)
+        self.lexical = self.pack.index.lexical
+        self._vectors = self.pack.index.vectors
+        self._tables = self.pack.index.tables
         self._progress = progress
 
     @cached_property
@@ -138,7 +135,9 @@ class Subject:
 
     def ask(self, query: str) -> Sequence[Hit]:
         """The `top` best passages, best first, without what they require."""
-        request = SearchRequest(query=query[:MAX_QUERY], max_results=self.top, gate="off")
+        # copies stand where they stand: one that is folded into another is not lost
+        shown = {"duplicate_similarity": 0}
+        request = SearchRequest(query=query[:MAX_QUERY], max_results=self.top, gate="off", retrieval=shown)
         results = self.pack.search(request)["results"]
         return [Hit(hit["source_file"], _fragment(hit)) for hit in results if not hit["requires_expanded"]]
 

@@ -62,13 +62,18 @@ def json_argument(parser: ArgumentParser) -> None:
 
 def opened_pack(arguments: Namespace) -> Any:
     """The pack a command means; one that is not open says why."""
+    return opened_packs(arguments).choose(arguments.pack)
+
+
+def opened_packs(arguments: Namespace) -> Any:
+    """The packs of DIST; one that a command means and that is not open says why."""
     catalog = _catalog(arguments)
     slug = arguments.pack
     if slug is not None and slug in catalog.refused:
         raise ArtifactError(catalog.refused[slug])
     if slug in catalog.withheld or not catalog.packs:
         raise ArtifactError(_reasons(catalog))
-    return catalog.choose(slug)
+    return catalog
 
 
 def servable(dist: Path, today: date | None, audience: str) -> Any:

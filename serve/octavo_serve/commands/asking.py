@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 from octavo_artifact.command import Command
-from octavo_artifact.parameters import GateMode
+from octavo_artifact.errors import RequestError
+from octavo_artifact.parameters import GateMode, Tier
 from octavo_serve.commands.arguments import (
     audience_argument,
     dist_argument,
     json_argument,
     opened_pack,
+    opened_packs,
     pack_argument,
     styles,
     today_argument,
@@ -25,17 +27,28 @@ from octavo_serve.commands.arguments import (
 def _search_arguments(parser: ArgumentParser) -> None:
     dist_argument(parser)
     parser.add_argument("query", metavar="QUERY", help="a question or keywords")
-    pack_argument(parser)
+    parser.add_argument("--pack", metavar="SLUG", help="only this pack (all packs of DIST, ranked together)")
     parser.add_argument("-n", "--n", type=int, default=5, help="passages to show, 1 to 50 (5)")
     parser.add_argument("--type", help="only documents of this type")
     parser.add_argument("--reconstruct", action="store_true", help="with --json: each passage's exact source too")
     parser.add_argument("--tag", action="append", default=[], help="only documents with this tag; may be repeated")
+    parser.add_argument("--path", metavar="FOLDER", help="only documents in this folder, or this one file")
+    parser.add_argument("--tier", choices=get_args(Tier), help="only documents of this context tier")
+    parser.add_argument("--verified-within", type=int, metavar="DAYS", help="only documents verified in so many days")
     parser.add_argument("--graph", action="store_true", help="give two places to documents linked with the best ones")
     parser.add_argument(
         "--gate",
         choices=get_args(GateMode),
         help="what becomes of an answer that probably is none (the pack's own choice, else refuse)",
     )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter of the search that is to differ from the pack's, such as diversity=0.3; may be repeated",
+    )
+    parser.add_argument("--explain", action="store_true", help="also show what each stage made of each passage")
     today_argument(parser)
     audience_argument(parser)
     json_argument(parser)
@@ -50,12 +63,17 @@ def _search(arguments: Namespace) -> int:
         "max_results": arguments.n,
         "type": arguments.type,
         "tags": arguments.tag,
-        "graph": arguments.graph,
+        "path": arguments.path,
+        "tier": arguments.tier,
+        "verified_within": arguments.verified_within,
+        "graph": arguments.graph or None,
         "gate": arguments.gate,
         "reconstruct": arguments.reconstruct,
+        "retrieval": dict(map(_setting, arguments.set)),
+        "explain": arguments.explain,
     }
     request = parse_request(SearchRequest, values, strict=True)
-    result = opened_pack(arguments).search(request)
+    result = opened_packs(arguments).search(request)
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False))
     elif result["refused"]:
@@ -66,6 +84,8 @@ def _search(arguments: Namespace) -> int:
         if result["doubtful"]:
             print(f"doubtful (answer_probability {result['answer_probability']:.2f})", file=sys.stderr)
         _show_hits(result)
+    if arguments.explain and not arguments.json:
+        _show_explanation(result)
     return 1 if result["refused"] else 0
 
 
@@ -74,12 +94,46 @@ def _show_hits(result: Any) -> None:
     for number, hit in enumerate(result["results"], 1):
         first, last = hit["line_range"]
         path = " > ".join(hit["heading_path"]) or hit["title"]
-        print(f"{bold}{number}. {path}{plain}  {hit['score']:.3f}")
+        pack = "" if result["pack"] else f"{hit['pack']}: "
+        print(f"{bold}{number}. {pack}{path}{plain}  {hit['score']:.3f}")
         print(f"   {dim}{hit['source_file']}:{first}-{last}  {hit['fragment_id']}{_past(hit)}{plain}")
         for line in _excerpt(hit["text"]):
             print(f"   {line}")
+        if hit["duplicates"]:
+            print(f"   {dim}says the same: {', '.join(hit['duplicates'])}{plain}")
         print()
-    print(f"{dim}{result['pack']} {result['digest'][:12]}{plain}")
+    if result["missing"]:
+        print(f"degraded: without {', '.join(result['missing'])}", file=sys.stderr)
+    print(f"{dim}{result['pack'] or 'several packs'} {result['digest'][:12]}{plain}")
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise RequestError("--set", f"{text!r}, expected NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _show_explanation(result: Any) -> None:
+    """How the query was read, what each stage took, and where each result stood after it."""
+    explanation = result["explanation"]
+    bold, dim, plain = styles()
+    print(f"\n{bold}query{plain}  a question of the kind `{explanation['intent']}`")
+    for name in ("terms", "literals", "phrases"):
+        if found := explanation[name]:
+            print(f"  {name:<9} {', '.join('|'.join(each) if isinstance(each, list) else each for each in found)}")
+    print(f"\n{bold}{'stage':<20} {'ms':>8} {'passages':>9}{plain}")
+    for step in explanation["stages"]:
+        passages = "" if step["passages"] is None else step["passages"]
+        print(f"{step['stage']:<20} {step['milliseconds']:>8.3f} {passages:>9}")
+    for number, (fragment, steps) in enumerate(explanation["hits"].items(), 1):
+        print(f"\n{bold}{number}.{plain} {dim}{fragment}{plain}")
+        for step in steps:
+            where = "not among them" if step["rank"] is None else f"{step['rank']:>4}  {step['score']:.4f}"
+            print(f"   {step['stage']:<18} {where}")
 
 
 def _past(hit: Any) -> str:
@@ -135,10 +189,12 @@ def _read(arguments: Namespace) -> int:
 SEARCH = Command(
     name="search",
     summary="search a pack from the shell",
-    description="Print the passages that answer QUERY, best first, with file, lines and fragment id.\n"
+    description="Print the passages that answer QUERY, best first, with file, lines and fragment id:\n"
+    "of one pack, or of all packs of DIST, ranked together.\n"
     "Exit codes: 0 found, 1 nothing found or the pack is damaged, 2 wrong arguments.",
     examples=(
         "octavo search dist 'how do I roll back?' --pack octavo",
+        "octavo search dist 'error E0308' --path reference --explain",
         "octavo search dist 'rapid shutdown' --pack solar-diy -n 3 --json | jq -r '.results[].fragment_id'",
     ),
     add_arguments=_search_arguments,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from octavo_artifact.ids import fragment_id, sha256_hex
 from octavo_artifact.text import estimate_tokens
-from octavo_serve.graph import Relations
-from octavo_serve.lexical import LexicalIndex
+from octavo_serve.candidates import Candidates
+from octavo_serve.collection import Collection
+from octavo_serve.filters import Filters
 from octavo_serve.ranking import Ranking
-from octavo_serve.results import Hit
-from octavo_serve.tables import Tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,65 +36,64 @@ class Limits:
 LIMITS = Limits()
 
 
+def expand(found: Candidates) -> Candidates:
+    """Give places to neighbours, if asked, and add what the results require."""
+    asked = found.asked
+    parts = asked.collection.parts
+    if asked.parameters.graph and len(found.ranking) and any(part.relations.joins for part in parts):
+        ranking, added = with_neighbours(found.ranking, found.fused, asked.collection)
+        found = replace(found, ranking=ranking, graph_expanded=added)
+    if asked.parameters.requires and any(part.relations.requires for part in parts):
+        found = replace(found, required=tuple(required_atoms(found.ranking, asked.collection, asked.filters)))
+    return found
+
+
 def with_neighbours(
-    kept: Ranking,
-    fused: Ranking,
-    documents: Callable[[Sequence[int]], list[int]],
-    tables: Tables,
-    relations: Relations,
-    *,
-    limits: Limits = LIMITS,
+    kept: Ranking, fused: Ranking, collection: Collection, *, limits: Limits = LIMITS
 ) -> tuple[Ranking, frozenset[int]]:
     """`kept` with its last places given to the best passages of documents that are joined to its first ones.
 
     A neighbour's score is its own, from the same fusion; only passages that were scored can be taken, one a document.
-    Returns the ranking, and the rows that would not be in it without the graph. `documents` gives the document row of
-    each passage row.
+    Returns the ranking, and the rows that would not be in it without the graph.
     """
     slots = min(limits.slots, len(kept) // 2)
     core = kept.rows[: len(kept) - slots].tolist()
-    inside = documents(core)
-    joined = relations.neighbours(tables.document(row)["id"] for row in inside[: limits.seeds])
+    inside = collection.documents(core)
+    joined = {document for seed in inside[: limits.seeds] for document in collection.joined(seed)}
     floor = limits.drift * float(kept.scores[0]) if slots else 0.0
     taken: list[int] = []
     rows = fused.rows.tolist()
-    for row, document, score in zip(rows, documents(rows), fused.scores.tolist(), strict=True):
+    for row, document, score in zip(rows, collection.documents(rows), fused.scores.tolist(), strict=True):
         if len(taken) == slots or score < floor:
             break
-        if document not in inside and tables.document(document)["id"] in joined:
+        if document not in inside and document in joined:
             inside.append(document)
             taken.append(row)
     rest = [row for row in kept.rows[len(core) :].tolist() if row not in taken]
     chosen = {*core, *taken, *rest[: slots - len(taken)]}
     positions = [position for position, row in enumerate(rows) if row in chosen]
-    return Ranking(fused.rows[positions], fused.scores[positions]), frozenset(taken) - frozenset(kept.rows.tolist())
+    return fused.take(positions), frozenset(taken) - frozenset(kept.rows.tolist())
 
 
 def required_atoms(
-    hits: Sequence[Hit],
-    lexical: LexicalIndex,
-    tables: Tables,
-    relations: Relations,
-    admits: Callable[[Mapping[str, Any]], bool],
-    *,
-    limits: Limits = LIMITS,
+    ranking: Ranking, collection: Collection, filters: Filters, *, limits: Limits = LIMITS
 ) -> Iterator[tuple[dict[str, Any], float]]:
-    """Whole documents that the hits require, nearest first, each with its score: for the end of the answer.
+    """Whole documents that the results require, nearest first, each with its score: for the end of the answer.
 
-    The first one that would exceed the budget ends it, so that nothing less close takes its place. `admits` says of a
-    row of the documents table whether the request's filters let it in.
+    The first one that would exceed the budget ends it, so that nothing less close takes its place.
     """
-    scores = {hit["id"]: hit["score"] for hit in reversed(hits)}
-    frontier = list(dict.fromkeys(hit["id"] for hit in hits))
+    documents = collection.documents(ranking.rows.tolist())
+    scores = dict(zip(reversed(documents), reversed(ranking.scores.tolist()), strict=True))
+    frontier = list(dict.fromkeys(documents))
     atoms, tokens = 0, 0
     for _ in range(limits.hops):
-        reached: list[str] = []
-        for name in frontier:
-            for required in relations.required(name):
+        reached: list[int] = []
+        for document in frontier:
+            for required in collection.required(document):
                 if required in scores:
                     continue
-                scores[required] = scores[name] * limits.decay
-                atom = _atom(required, lexical, tables, admits)
+                scores[required] = scores[document] * limits.decay
+                atom = _atom(required, collection, filters)
                 if atom is None:
                     continue
                 atoms, tokens = atoms + 1, tokens + estimate_tokens(atom["text"])
@@ -106,22 +104,19 @@ def required_atoms(
         frontier = reached
 
 
-def _atom(
-    name: str, lexical: LexicalIndex, tables: Tables, admits: Callable[[Mapping[str, Any]], bool]
-) -> dict[str, Any] | None:
+def _atom(row: int, collection: Collection, filters: Filters) -> dict[str, Any] | None:
     """A document's whole body as a hit, or None when it may not be found. Its passages partition the body."""
-    row = tables.find(name)
-    document = tables.document(row)
-    if not (document["searchable"] and admits(document)):
+    document = collection.document(row)
+    if not (document["searchable"] and filters.admits(document)):
         return None
-    parts = [lexical.hit(passage) for passage in tables.passages_of(row)]
+    parts = [collection.hit(passage) for passage in collection.passages_of(row)]
     if len(parts) < 2:
         return parts[0] if parts else None
     start, end = parts[0]["byte_range"][0], parts[-1]["byte_range"][1]
     texts = [part["text"].removeprefix(part["added_text"]) for part in parts]
     # Where each text is its span, byte for byte, the file itself need not be read: that takes a millisecond.
     exact = all(sha256_hex(text.encode()) == part["span_sha256"] for text, part in zip(texts, parts, strict=True))
-    span = sha256_hex("".join(texts).encode() if exact else tables.raw(row)[start:end])
+    span = sha256_hex("".join(texts).encode() if exact else collection.raw(row)[start:end])
     return {
         **parts[0],
         "text": "".join(texts),

@@ -1,0 +1,58 @@
+"""Literals: what is meant letter by letter, such as identifiers, error codes, versions, paths and flags.
+
+Stemming and splitting lose them (`filter_dicts_by_key` becomes four common words), so they are indexed whole beside
+the words, by the same rule on both sides.
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_LENGTH = 120
+"""Longer ones are no names that anybody would type."""
+
+MAX_LITERALS = 16
+"""Of one query."""
+
+_CHUNK = re.compile(r"[^\s\"'`“”‘’«»()\[\]{}<>|,;!?…*=、。「」]+")
+_EDGES = ".:/-"
+_SHAPES = re.compile(
+    r"""
+    \w*[^\W_]_\w+ | __\w+                      # snake_case, ERR_42, __init__
+    | [a-z]+[A-Z]\w* | [A-Z][a-z]+[A-Z]\w*     # camelCase, PascalCase
+    | v?\d+(?:\.\d+)+[-+.\w]*                  # 2026.4.10, v1.2-rc1
+    | [A-Z]+-?\d[\w.-]* | \d+[A-Z][\w-]*       # E0308, SHA256, EIP-1559, 4K
+    | [A-Z]\w*(?:-[A-Z0-9]\w*)+                # X-Accel-Buffering
+    | --?[A-Za-z][\w-]*                        # --error-on-warnings, -v
+    | [\w.@~+-]*(?:/[\w.@~+-]+)+\.\w+          # a/b/c.md, ./x/y.py
+    | [\w.@~+-]*(?:/[\w.@~+-]+){2,}            # /etc/ssl, a/b/c
+    | \w[\w-]*(?:\.\w[\w-]+)+                  # pack.yaml, os.path.join
+    | \w+(?:::\w+)+                            # std::vector
+    | [A-Za-z]\#|[A-Za-z]\+\+                  # C#, C++
+    """,
+    re.VERBOSE,
+)
+_QUOTED = re.compile(r"\"([^\"]{2,200})\"|“([^”]{2,200})”|«([^»]{2,200})»|`([^`]{2,200})`")
+
+
+def literals_of(text: str) -> list[str]:
+    """The literals of a text in lower case, each once, in text order."""
+    found: dict[str, None] = {}
+    for match in _CHUNK.finditer(text):
+        chunk = match.group()
+        chunk = chunk.rstrip(_EDGES)
+        if chunk[:1] in ".:":
+            chunk = chunk.lstrip(".:") if not chunk.startswith("./") else chunk
+        if 1 < len(chunk) <= MAX_LENGTH and _SHAPES.fullmatch(chunk):
+            found[chunk.lower()] = None
+    return list(found)
+
+
+def phrases_of(query: str) -> list[str]:
+    """What a query has in quotation marks or as code: texts that are meant word by word, in order."""
+    return [next(filter(None, match.groups())) for match in _QUOTED.finditer(query)][:MAX_LITERALS]
+
+
+def contains(text: str, phrase: str) -> bool:
+    """Whether a text has a phrase, however its lines are broken and its letters capitalised."""
+    return " ".join(phrase.split()).casefold() in " ".join(text.split()).casefold()

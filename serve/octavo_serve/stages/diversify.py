@@ -1,0 +1,122 @@
+"""What of a ranking is worth showing: one of several that say the same, unlike ones, not all from one document."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from octavo_serve.candidates import Candidates
+from octavo_serve.collection import Collection
+from octavo_serve.ranking import Ranking, Rows
+
+SAME_WORDS = 0.9
+"""Share of all their words (Jaccard) that passages which say the same have in common."""
+
+_WORD = re.compile(r"\w+")
+
+
+def diversify(found: Candidates) -> Candidates:
+    """Put the best of several near-duplicates before all others, keep at most so many passages of a document, and
+    prefer, by MMR, what is unlike the passages before.
+
+    Looks at the head of the ranking: three times as many passages as are asked for, and some.
+    """
+    asked, parameters = found.asked, found.asked.parameters
+    k = asked.request.max_results
+    head = _capped(found.ranking, asked.collection.documents, parameters.passages_per_document, 3 * k + 10)
+    if len(head) < 2 or not (parameters.duplicate_similarity or parameters.diversity):
+        return replace(found, ranking=head)
+    similarity = _similarity(asked.collection, head.rows)
+    kept, duplicates = list(range(len(head))), dict[int, tuple[int, ...]]()
+    if parameters.duplicate_similarity:
+        alike = similarity >= parameters.duplicate_similarity
+        kept, duplicates = _without_duplicates(head.rows, alike, lambda row: asked.collection.hit(row)["text"])
+    if parameters.diversity:
+        kept = _relevant_and_unlike(head, kept, similarity, parameters.diversity, k)
+    if len(kept) < k:
+        # what says the same again is better than an empty place: k passages that match are k results
+        kept = sorted([*kept, *(place for place in range(len(head)) if place not in kept)][:k])
+    return replace(found, ranking=head.take(kept), duplicates=duplicates)
+
+
+def cut(found: Candidates) -> Candidates:
+    """The best of them, as many as are asked for."""
+    return replace(found, ranking=found.ranking.take(range(min(found.asked.request.max_results, len(found.ranking)))))
+
+
+def _capped(ranking: Ranking, documents: Callable[[list[int]], list[int]], limit: int, k: int) -> Ranking:
+    """The best `k` passages, at most `limit` of each document."""
+    counts: Counter[int] = Counter()
+    kept: list[int] = []
+    for position, document in enumerate(documents(ranking.rows.tolist())):
+        if counts[document] < limit:
+            counts[document] += 1
+            kept.append(position)
+            if len(kept) == k:
+                break
+    return ranking.take(kept)
+
+
+def _similarity(collection: Collection, rows: Rows) -> NDArray[np.float32]:
+    """Cosines between passages by their first windows, float32 [rows, rows]; 0 between encoders and without one."""
+    similarity = np.zeros((len(rows), len(rows)), dtype=np.float32)
+    own_vectors: defaultdict[int, list[tuple[NDArray[np.int64], NDArray[np.float32]]]] = defaultdict(list)
+    for part, first, own in collection.split(rows):
+        places = np.flatnonzero(own)
+        own_vectors[id(part.encoder)].append((places, part.vectors.first_windows(rows[own] - first)))
+    for found in own_vectors.values():
+        places = np.concatenate([places for places, _ in found])
+        vectors = np.concatenate([vectors for _, vectors in found])
+        similarity[np.ix_(places, places)] = vectors @ vectors.T
+    return similarity
+
+
+def _without_duplicates(
+    rows: Rows, alike: NDArray[np.bool_], text: Callable[[int], str]
+) -> tuple[list[int], dict[int, tuple[int, ...]]]:
+    """The positions that stay, and by the row of each what it stands for."""
+    words: dict[int, frozenset[str]] = {}
+
+    def words_at(position: int) -> frozenset[str]:
+        if position not in words:
+            words[position] = frozenset(_WORD.findall(text(int(rows[position])).casefold()))
+        return words[position]
+
+    kept: list[int] = []
+    folded: defaultdict[int, list[int]] = defaultdict(list)
+    for position in range(len(rows)):
+        near = np.flatnonzero(alike[position, :position]).tolist()
+        twin = next((each for each in near if each in kept and _same(words_at(each), words_at(position))), None)
+        if twin is None:
+            kept.append(position)
+        else:
+            folded[int(rows[twin])].append(int(rows[position]))
+    return kept, {row: tuple(others) for row, others in folded.items()}
+
+
+def _same(words: frozenset[str], others: frozenset[str]) -> bool:
+    """Whether texts with these words say the same: nearly all words, and the same numbers."""
+    together = len(words | others)
+    numbers = (frozenset(word for word in each if any(map(str.isdigit, word))) for each in (words, others))
+    return len(words & others) >= SAME_WORDS * together and len(set(numbers)) == 1
+
+
+def _relevant_and_unlike(
+    head: Ranking, kept: Sequence[int], similarity: NDArray[np.float32], diversity: float, k: int
+) -> list[int]:
+    """The `k` positions that maximal marginal relevance takes (Carbonell and Goldstein, SIGIR 1998), best first."""
+    left = np.array(kept)
+    chosen: list[int] = []
+    nearest = np.zeros(len(left), dtype=np.float32)
+    while len(chosen) < k and len(left):
+        gain = (1 - diversity) * head.scores[left] - diversity * nearest
+        best = int(np.argmax(gain))  # the first of equals, which stands before the others
+        chosen.append(int(left[best]))
+        nearest = np.maximum(nearest, similarity[left, left[best]])
+        left, nearest = np.delete(left, best), np.delete(nearest, best)
+    return sorted(chosen)

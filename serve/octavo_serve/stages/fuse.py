@@ -1,0 +1,85 @@
+"""Fusion of rankings whose scores do not compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from octavo_artifact.parameters import Fusion
+from octavo_serve.candidates import Candidates
+from octavo_serve.ranking import EMPTY, Ranking, Rows, Scores, ranked
+
+RRF_CONSTANT = 60
+"""Of the paper; larger ones make first places count less."""
+
+INTENT_WEIGHTS: Mapping[str, tuple[float, float, float]] = {}
+"""Factors of the weights of words, passages and documents by kind of question; see evals/RETRIEVAL.md."""
+
+Signal = tuple[Ranking, float, float]
+"""A ranking, its weight, and the least score that is possible in it."""
+
+
+def fuse(found: Candidates) -> Candidates:
+    """The signals as one ranking, by the weights in force."""
+    parameters = found.asked.parameters
+    factors = INTENT_WEIGHTS.get(found.query.intent, (1.0, 1.0, 1.0)) if parameters.intents else (1.0, 1.0, 1.0)
+    signals = [
+        (found.words, parameters.words_weight * factors[0], 0.0),
+        (found.nearest, parameters.passage_weight * factors[1], -1.0),
+        (found.documents, parameters.document_weight * factors[2], -1.0),
+    ]
+    if "encoder" in found.degraded and not len(found.nearest):
+        signals = [(found.words, 1.0, 0.0)]
+    ranking = FUSIONS[parameters.fusion]([signal for signal in signals if signal[1]])
+    return replace(found, ranking=ranking, fused=ranking)
+
+
+def convex(signals: Sequence[Signal]) -> Ranking:
+    """Merge rankings by the weighted mean of their scores, each scaled to 0..1 from its floor to its best.
+
+    A passage missing from a ranking counts 0 there (Bruch et al., TOIS 2023, with the floor in place of their
+    theoretical minimum). Ties go to the smaller row.
+    """
+    return _weighted(signals, lambda ranking, least: _scaled(ranking, ranking.floor))
+
+
+def theoretical_convex(signals: Sequence[Signal]) -> Ranking:
+    """As `convex`, scaled from the least score that is possible (TMM: 0 for BM25, -1 for cosines)."""
+    return _weighted(signals, _scaled)
+
+
+def reciprocal_rank(signals: Sequence[Signal]) -> Ranking:
+    """Merge rankings by the weighted sum of 1 / (60 + rank) (Cormack et al., SIGIR 2009), scaled to 1 for the first
+    of all. Ties go to the smaller row.
+    """
+    return _weighted(signals, lambda ranking, least: _by_rank(len(ranking)))
+
+
+FUSIONS: Mapping[Fusion, Callable[[Sequence[Signal]], Ranking]] = {
+    "convex": convex,
+    "tmm": theoretical_convex,
+    "rrf": reciprocal_rank,
+}
+
+
+def _weighted(signals: Sequence[Signal], score: Callable[[Ranking, float], Scores]) -> Ranking:
+    if not signals:
+        return EMPTY
+    rows: Rows = np.unique(np.concatenate([ranking.rows for ranking, _, _ in signals]))
+    total = sum(weight for _, weight, _ in signals)
+    scores = np.zeros(len(rows))
+    for ranking, weight, least in signals:
+        if len(ranking):
+            scores[np.searchsorted(rows, ranking.rows)] += weight / total * score(ranking, least)
+    return ranked(rows, scores.astype(np.float32))
+
+
+def _by_rank(n: int) -> Scores:
+    return ((RRF_CONSTANT + 1) / (RRF_CONSTANT + np.arange(1, n + 1))).astype(np.float32)
+
+
+def _scaled(ranking: Ranking, floor: float) -> Scores:
+    span = ranking.scores[0] - floor
+    return (ranking.scores - np.float32(floor)) / span if span > 0 else np.ones_like(ranking.scores)

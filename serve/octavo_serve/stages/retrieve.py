@@ -1,0 +1,89 @@
+"""Candidates by words and by meaning: two rankings that know nothing of each other."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from octavo_serve.candidates import Candidates
+from octavo_serve.collection import Collection, Index
+from octavo_serve.ranking import EMPTY, Ranking
+
+log = logging.getLogger(__name__)
+
+
+def lexical(found: Candidates) -> Candidates:
+    """Passages that have words of the query."""
+    asked, query = found.asked, found.query
+    words = asked.collection.lexical.search(
+        query.terms,
+        asked.parameters.candidates,
+        asked.filters,
+        literals=query.literals,
+        phrases=query.phrase_terms,
+        typo_cost=asked.parameters.typo_cost,
+    )
+    return replace(found, words=words)
+
+
+def vector(found: Candidates) -> Candidates:
+    """Passages that are near in meaning, and how near the documents of all candidates are.
+
+    Packs of one encoder are compared by cosines. Where encoders differ, cosines do not compare: each pack's are then
+    put on the scale between what other questions and its own headings find in it, which its calibration measured.
+    """
+    asked = found.asked
+    k = asked.parameters.candidates
+    collection = asked.collection
+    compared = [
+        (part, part.vectors.compare(query, collection.passages_where(part, asked.filters)))
+        for part in collection.parts
+        if (query := encoded(part, found.query.text)) is not None
+    ]
+    degraded = found.degraded if len(compared) == len(collection.parts) else (*found.degraded, "encoder")
+    if not compared:
+        return replace(found, degraded=degraded)
+    alike = len({id(part.encoder) for part, _ in compared}) == 1
+    nearest = collection.merged(
+        [(part, _on_own_scale(part, similarity.nearest(k), alike=alike)) for part, similarity in compared], k
+    )
+    rows = np.union1d(found.words.rows, nearest.rows)
+    of_documents = {part.slug: similarity for part, similarity in compared}
+    rankings = [
+        (part, _on_own_scale(part, of_documents[part.slug].of_documents(rows[own] - first), alike=alike))
+        for part, first, own in collection.split(rows)
+        if part.slug in of_documents
+    ]
+    return replace(
+        found,
+        nearest=nearest,
+        documents=_joined(collection, rankings, len(rows)),
+        cosines={part.slug: similarity.best for part, similarity in compared},
+        degraded=degraded,
+    )
+
+
+def encoded(part: Index, text: str) -> NDArray[np.float32] | None:
+    """The vector of a query for a pack, float32 [dim]; None when its encoder fails."""
+    try:
+        return part.encoder.encode(text)
+    except Exception:  # whatever a native runtime raises, words can still be searched
+        log.exception("%s: the encoder failed; searching by words only", part.slug)
+        return None
+
+
+def _on_own_scale(part: Index, ranking: Ranking, *, alike: bool) -> Ranking:
+    if alike or part.gate is None or not len(ranking):
+        return ranking
+    low, span = part.gate.unrelated, part.gate.own - part.gate.unrelated
+    return Ranking(ranking.rows, ((ranking.scores - low) / span).astype(np.float32), (ranking.floor - low) / span)
+
+
+def _joined(collection: Collection, rankings: list[tuple[Index, Ranking]], k: int) -> Ranking:
+    if not rankings:
+        return EMPTY
+    merged = collection.merged(rankings, k)
+    return replace(merged, floor=float(merged.scores[-1])) if len(merged) else merged
