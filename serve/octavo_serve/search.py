@@ -112,7 +112,7 @@ def _compared(index: Index, request: SearchRequest, found: _Found) -> Features |
     if not len(found.kept) or found.meaning is None or not len(found.meaning.passages):
         return None
     best = int(found.kept.rows[0])
-    return compare(index.lexical, request.query, best, float(found.meaning.passages.max()))
+    return compare(index.lexical, request.query, best, found.meaning.best)
 
 
 def cap(ranking: Ranking, documents: Callable[[list[int]], list[int]], limit: int, k: int) -> Ranking:
@@ -171,10 +171,9 @@ def _compare(index: Index, request: SearchRequest) -> Similarity | None:
     query = _encoded(index, request.query)
     if query is None:
         return None
-    similarity = index.vectors.compare(query)
     if request.type is None and not request.tags:
-        return similarity
-    return similarity.where(index.tables.passages_where(request.type, request.tags))
+        return index.vectors.compare(query)
+    return index.vectors.compare(query, index.tables.passages_where(request.type, request.tags))
 
 
 def _admits(request: SearchRequest, document: Mapping[str, Any]) -> bool:
