@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
+from octavo_artifact.manifest import VectorPartitions
 from octavo_build.findings import Finding
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ class Progress(Protocol):
 
     def encoding(self, slug: str, total: int) -> Callable[[int], None]:
         """`total` windows are to be encoded; gives what to call with how many more are."""
+        ...
+
+    def indexed(self, slug: str, index: VectorPartitions) -> None:
+        """The windows got an index."""
         ...
 
     def findings(self, slug: str, findings: Sequence[Finding]) -> None:
@@ -65,6 +70,13 @@ def _grouped(slug: str, findings: Sequence[Finding]) -> Iterator[tuple[str, str]
             yield f"  and {len(same) - SHOWN} more, in report.json", ""
 
 
+def _index_line(slug: str, index: VectorPartitions) -> str:
+    return (
+        f"{slug}: {index.kind} index of {index.partitions} partitions; a search looks at {index.nprobes} of them "
+        f"and finds {index.recall:.1%} of the ten nearest windows"
+    )
+
+
 class _Lines:
     """A line a stage, and one for each tenth of the encoding."""
 
@@ -93,6 +105,9 @@ class _Lines:
                 self._say(f"{slug}: {done} of {total} windows encoded")
 
         return advance
+
+    def indexed(self, slug: str, index: VectorPartitions) -> None:
+        self._say(_index_line(slug, index))
 
     def findings(self, slug: str, findings: Sequence[Finding]) -> None:
         for line, _ in _grouped(slug, findings):
@@ -136,6 +151,9 @@ class _Bars:
         task = self._task(slug)
         self._rich.update(task, stage="encoding", total=total)
         return lambda more: self._rich.update(task, advance=more)
+
+    def indexed(self, slug: str, index: VectorPartitions) -> None:
+        self._rich.console.print(_index_line(slug, index), markup=False, highlight=False)
 
     def findings(self, slug: str, findings: Sequence[Finding]) -> None:
         for line, severity in _grouped(slug, findings):

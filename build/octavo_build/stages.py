@@ -44,6 +44,7 @@ from octavo_artifact.manifest import (
     fingerprint,
     read_encoder,
     read_gate,
+    read_index,
     read_pointer,
 )
 from octavo_artifact.schema import AUDIENCES, Document, Edge, Node, Passage, Resource, Section
@@ -66,7 +67,7 @@ from octavo_build.sources import Options
 from octavo_build.sources import read as read_source
 from octavo_build.sources.audience import released
 from octavo_build.tables import TableWriter, iterate_table, logical_hash, read_table, write_table
-from octavo_build.vectors import read_vectors, write_vectors
+from octavo_build.vectors import INDEXED_FROM, QUESTIONS, read_vectors, write_vectors
 from octavo_build.windows import WindowLimits, load_tokenizer
 from octavo_build.workers import Workers
 
@@ -119,7 +120,7 @@ class Work:
 
     @property
     def columns(self) -> Path:
-        """Where the vectors lie in their file; written after them."""
+        """Where the vectors lie in their files and how they are searched; written after them."""
         return self.root / "vectors.json"
 
     @property
@@ -199,24 +200,38 @@ def vectors(  # noqa: PLR0917  # what it reads, where it looks for known vectors
     cache: ContentCache,
     workers: Workers,
     progress: Progress,
+    indexed_from: int = INDEXED_FROM,
 ) -> None:
-    """Encode the windows that no cache and no earlier release has, and write the vector table."""
+    """Encode the windows that no cache and no earlier release has, and write the vector table; from `indexed_from`
+    windows on with an index.
+    """
     table = pq.read_table(work.windows)
     texts: list[str] = table.column("text").to_pylist()
     slug = json.loads(work.pack.read_bytes())["slug"]
     seed = _earlier_vectors(dist / slug, encoder.name)
     encoded = encode_windows(texts, encoder, workers, cache, seed, progress.encoding(slug, len(texts)))
+    questions = None
+    if len(texts) >= indexed_from:
+        questions = encode_windows(_headings(texts), encoder, workers, cache, {}, lambda _: None)
     target = work.parts / VECTORS
     shutil.rmtree(target, ignore_errors=True)
-    columns = write_vectors(
+    written = write_vectors(
         target,
         table.column("passage").to_numpy(),
         table.column("window").to_numpy(),
         [bytes.fromhex(sha256_hex(text.encode())) for text in texts],
         encoded,
+        questions,
     )
-    described = {name: asdict(column) for name, column in columns.items()}
-    _write_json(work.columns, {"columns": described, "files": _hashes(target)})
+    if written.index:
+        progress.indexed(slug, written.index)
+    _write_json(work.columns, {**asdict(written), "files": _hashes(target)})
+
+
+def _headings(texts: Sequence[str]) -> list[str]:
+    """Questions for the index: the headings above evenly spaced windows, each once."""
+    lines = (text.partition("\n")[0] for text in texts[:: max(1, len(texts) // QUESTIONS)])
+    return list(dict.fromkeys(line.rpartition(" > ")[2] for line in lines))
 
 
 def lexical(work: Work) -> None:
@@ -336,7 +351,7 @@ def library_versions() -> dict[str, str]:
 
 def _manifest(work: Work, pack: Pack, encoder: Path) -> Manifest:
     tables = {table.file: logical_hash(work.parts / table.file, table) for table in TABLES}
-    columns = json.loads(work.columns.read_bytes())["columns"]
+    vectors = json.loads(work.columns.read_bytes())
     return Manifest(
         digest="",
         pack={name: value for name, value in _pack_fields(pack).items() if name not in {*_BULK, "retrieval"}},
@@ -358,7 +373,8 @@ def _manifest(work: Work, pack: Pack, encoder: Path) -> Manifest:
             "requires": pq.read_table(work.parts / EDGES.file, columns=["kind"])["kind"].to_pylist().count("requires"),
             "skills": len(pq.read_table(work.parts / RESOURCES.file, columns=["frontmatter"])[0].drop_null()),
         },
-        columns={name: Column(**column) for name, column in columns.items()},
+        columns={name: Column(**column) for name, column in vectors["columns"].items()},
+        index=read_index(vectors["index"]),
         tables=tables,
         files={
             path: FileEntry(sha256, (work.parts / path).stat().st_size)

@@ -46,6 +46,7 @@ from octavo_build.progress import Progress
 from octavo_build.sources import NO_OPTIONS, Options, adapter_of, slug_of
 from octavo_build.sources.git import located
 from octavo_build.stages import Work
+from octavo_build.vectors import INDEXED_FROM
 from octavo_build.workers import Workers
 
 Task = dict[str, Any]
@@ -65,6 +66,8 @@ class Build:
     strict: bool = False
     point: bool = True
     """Whether a release becomes current when it is built; otherwise `octavo release` makes it so."""
+    indexed_from: int = INDEXED_FROM
+    """Windows from which a pack's vectors get an index."""
     options: Options = field(default_factory=lambda: NO_OPTIONS)
     """What the command line says of the sources."""
     failures: dict[str, OctavoError | str] = field(default_factory=dict[str, "OctavoError | str"])
@@ -146,11 +149,12 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Conte
     }
     yield folder_task(
         "vectors",
-        partial(stages.vectors, work, build.dist, encoder, cache, build.workers, build.progress),
+        partial(stages.vectors, work, build.dist, encoder, cache, build.workers, build.progress, build.indexed_from),
         [work.windows],
         parts / VECTORS,
         work.columns,
         encoder=encoder.name,
+        indexed_from=build.indexed_from,
     )
     yield folder_task(
         "lexical", partial(stages.lexical, work), [documents, passages, work.texts], parts / LEXICAL, work.lexical

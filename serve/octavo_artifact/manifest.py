@@ -53,6 +53,25 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class VectorPartitions:
+    """How the windows of a large pack lie in partitions, so that a search looks at the nearest ones only."""
+
+    kind: str
+    """Of the index in `vectors.lance`, which Lance and LanceDB search by: `IVF_PQ`."""
+    partitions: int
+    sub_vectors: int
+    """Bytes that stand for a vector in that index; the server compares the vectors themselves."""
+    nprobes: int
+    """Partitions that a search looks at."""
+    recall: float
+    """Of the ten windows nearest to questions made of the pack's headings, the share that lies in them."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.nprobes <= self.partitions:
+            raise ArtifactError(f"{MANIFEST}: index: nprobes is {self.nprobes}, expected 1 to {self.partitions}")
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """`manifest.json` of one artifact."""
 
@@ -65,12 +84,15 @@ class Manifest:
     libraries: dict[str, str]
     counts: dict[str, int]
     columns: dict[str, Column]
-    """`passage` int32 [windows] and `vector` float32 [windows, dim]."""
+    """`passage` int32 [windows] and `vector` float32 [windows, dim]; with an `index` also `partition` int32 [windows]
+    and `centroid` float32 [partitions, dim]."""
     tables: dict[str, str]
     """Logical sha256 of each table: equal for equal rows, whatever codec wrote them."""
     files: dict[str, FileEntry]
     gate: Gate | None = None
     """How answers are judged; None when the pack has nothing to find, or its cosines tell nothing apart."""
+    index: VectorPartitions | None = None
+    """None where every window is compared."""
 
     @property
     def slug(self) -> str:
@@ -108,6 +130,7 @@ def parse_manifest(data: bytes) -> Manifest:
             columns={name: _column(column) for name, column in fields.pop("columns").items()},
             files={_inside(path): FileEntry(**entry) for path, entry in fields.pop("files").items()},
             gate=read_gate(fields.pop("gate", None)),
+            index=read_index(fields.pop("index", None)),
             **fields,
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -234,6 +257,11 @@ def read_gate(fields: dict[str, Any] | None) -> Gate | None:
     if fields is None:
         return None
     return Gate(weights=Weights(**fields.pop("weights")), roc=tuple(fields.pop("roc")), **fields)
+
+
+def read_index(fields: dict[str, Any] | None) -> VectorPartitions | None:
+    """An index from its JSON. Raises TypeError for what is none, ArtifactError for impossible numbers."""
+    return None if fields is None else VectorPartitions(**fields)
 
 
 def _inside(path: str) -> str:

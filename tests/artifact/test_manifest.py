@@ -14,6 +14,7 @@ from octavo_artifact.manifest import (
     Column,
     FileEntry,
     Manifest,
+    VectorPartitions,
     check_files,
     fingerprint,
     manifest_bytes,
@@ -49,6 +50,26 @@ def artifact(root: Path, manifest: Manifest = MANIFEST) -> Path:
 def test_a_manifest_reads_back_as_it_was_written() -> None:
     data = manifest_bytes(MANIFEST)
     assert parse_manifest(data) == replace(MANIFEST, digest=sha256_hex(data))
+
+
+def test_an_index_reads_back_as_it_was_written() -> None:
+    manifest = replace(MANIFEST, index=VectorPartitions("IVF_PQ", 316, 48, 20, 0.991))
+    assert parse_manifest(manifest_bytes(manifest)).index == manifest.index
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        pytest.param({"nprobes": 0}, "nprobes is 0, expected 1 to 316", id="none probed"),
+        pytest.param({"nprobes": 317}, "nprobes is 317, expected 1 to 316", id="more than there are"),
+        pytest.param({"graph": 1}, "not a manifest", id="unknown field"),
+    ],
+)
+def test_an_index_that_cannot_be_is_refused(index: dict[str, int], message: str) -> None:
+    known = {"kind": "IVF_PQ", "partitions": 316, "sub_vectors": 48, "nprobes": 20, "recall": 0.991}
+    fields = json.loads(manifest_bytes(MANIFEST)) | {"index": known | index}
+    with pytest.raises(ArtifactError, match=message):
+        parse_manifest(canonical_json(fields))
 
 
 def test_an_artifact_is_checked_from_its_directory_name_down(tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 from octavo_artifact.errors import ArtifactError
-from octavo_artifact.manifest import Column
+from octavo_artifact.manifest import Column, VectorPartitions
 from octavo_build import vectors as module
 from octavo_build.lance_format import column_extents, decode, encode
+from octavo_build.partitions import partition, probes
 from octavo_build.vectors import read_vectors, write_vectors
 
 Rows = tuple[NDArray[np.int32], NDArray[np.int32], list[bytes], NDArray[np.float32]]
@@ -53,19 +54,20 @@ def mapped(root: Path, column: Column) -> NDArray[np.generic]:
     ],
 )
 def test_columns_can_be_mapped_without_lance(tmp_path: Path, written: Rows):
-    columns = write_vectors(tmp_path / "vectors.lance", *written)
+    columns = write_vectors(tmp_path / "vectors.lance", *written).columns
 
     assert set(columns) == {"passage", "vector"}
     assert np.array_equal(mapped(tmp_path, columns["passage"])[:, 0], written[0])
     assert np.array_equal(mapped(tmp_path, columns["vector"]), written[3])
 
 
-def test_two_builds_are_equal_byte_for_byte(tmp_path: Path):
+@pytest.mark.parametrize("questions", [pytest.param(None, id="plain"), pytest.param(rows(20)[3], id="with an index")])
+def test_two_builds_are_equal_byte_for_byte(tmp_path: Path, questions: NDArray[np.float32] | None):
     first, second = tmp_path / "a" / "vectors.lance", tmp_path / "another folder" / "vectors.lance"
-    columns = write_vectors(first, *rows(2_000))
+    written = write_vectors(first, *rows(2_000), questions)
     before = os.umask(0o077)
     try:
-        assert write_vectors(second, *rows(2_000)) == columns
+        assert write_vectors(second, *rows(2_000), questions) == written
     finally:
         os.umask(before)
 
@@ -75,7 +77,7 @@ def test_two_builds_are_equal_byte_for_byte(tmp_path: Path):
 
 
 def test_nothing_is_left_over(tmp_path: Path):
-    columns = write_vectors(tmp_path / "vectors.lance", *rows(10))
+    columns = write_vectors(tmp_path / "vectors.lance", *rows(10)).columns
 
     assert set(files(tmp_path)) == {columns["vector"].file, "vectors.lance/_versions/18446744073709551614.manifest"}
 
@@ -95,7 +97,7 @@ def test_lance_and_lancedb_open_the_table(tmp_path: Path):
 
 
 def test_a_table_without_rows_opens(tmp_path: Path):
-    columns = write_vectors(tmp_path / "vectors.lance", *rows(0))
+    columns = write_vectors(tmp_path / "vectors.lance", *rows(0)).columns
 
     assert columns["vector"] == Column(file="", dtype="float32", width=384, extents=())
     assert columns["passage"] == Column(file="", dtype="int32", width=1, extents=())
@@ -105,6 +107,57 @@ def test_a_table_without_rows_opens(tmp_path: Path):
     assert lancedb.connect(tmp_path).open_table("vectors").count_rows() == 0
     hashes, vectors = read_vectors(tmp_path / "vectors.lance")
     assert (hashes, vectors.shape) == ([], (0, 384))
+
+
+def unit(windows: int) -> Rows:
+    passages, ordinals, hashes, vectors = rows(windows)
+    return passages, ordinals, hashes, vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_a_table_with_an_index_has_one_version_and_nothing_left_over(tmp_path: Path):
+    written = write_vectors(tmp_path / "vectors.lance", *unit(600), unit(20)[3])
+
+    index = Path(written.columns["centroid"].file).parent
+    assert set(files(tmp_path)) == {
+        written.columns["vector"].file,
+        "vectors.lance/_versions/18446744073709551614.manifest",
+        f"{index}/auxiliary.idx",
+        f"{index}/index.idx",
+    }
+
+
+def test_partitions_and_centroids_can_be_mapped_without_lance(tmp_path: Path):
+    vectors = unit(600)[3]
+    written = write_vectors(tmp_path / "vectors.lance", *unit(600), unit(20)[3])
+
+    partitions = partition(vectors)
+    assert np.array_equal(mapped(tmp_path, written.columns["partition"])[:, 0], partitions.of_rows)
+    assert np.array_equal(mapped(tmp_path, written.columns["centroid"]), partitions.centroids)
+    assert np.array_equal(mapped(tmp_path, written.columns["vector"]), vectors)
+    measured = probes(vectors, partitions, unit(20)[3])
+    assert written.index == VectorPartitions("IVF_PQ", 24, 48, measured.count, measured.recall)
+
+
+def test_lance_and_lancedb_search_by_the_index(tmp_path: Path):
+    vectors = unit(600)[3]
+    write_vectors(tmp_path / "vectors.lance", *unit(600), unit(20)[3])
+
+    dataset = lance.dataset(tmp_path / "vectors.lance")
+    dataset.validate()
+    nearest: dict[str, object] = {"column": "vector", "q": vectors[17], "k": 3, "nprobes": 24, "refine_factor": 20}
+    plan = dataset.scanner(nearest=nearest).explain_plan()
+    assert "ANNSubIndex" in plan
+    found = dataset.to_table(nearest=nearest)["passage"].to_pylist()
+    assert found == np.argsort(-(vectors @ vectors[17]))[:3].tolist()
+    table = lancedb.connect(tmp_path).open_table("vectors")
+    assert [(each.name, each.index_type, each.columns) for each in table.list_indices()] == [
+        ("vector", "IvfPq", ["vector"])
+    ]
+    assert table.search(vectors[17].tolist()).limit(1).to_list()[0]["passage"] == 17
+
+
+def test_an_index_of_no_rows_is_none(tmp_path: Path):
+    assert write_vectors(tmp_path / "vectors.lance", *rows(0), rows(20)[3]).index is None
 
 
 @pytest.mark.parametrize("windows", [1, 40_000])
@@ -136,7 +189,7 @@ def test_a_layout_that_cannot_be_mapped_is_refused(tmp_path: Path, monkeypatch: 
 
 
 def test_a_packed_column_is_refused(tmp_path: Path):
-    columns = write_vectors(tmp_path / "vectors.lance", *rows(1_000))
+    columns = write_vectors(tmp_path / "vectors.lance", *rows(1_000)).columns
 
     with pytest.raises(ArtifactError, match="column 1 has a page of 1000 rows in buffers of"):
         column_extents(tmp_path / columns["vector"].file, 1, 4)

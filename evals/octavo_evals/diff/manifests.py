@@ -27,7 +27,7 @@ class Amount:
 
 
 def settings(old: Manifest, new: Manifest) -> tuple[FieldChange, ...]:
-    """What differs of pack, encoder, gate, parameters and libraries, by dotted name, sorted."""
+    """What differs of pack, encoder, gate, index, parameters and libraries, by dotted name, sorted."""
     before, after = dict(_flat("", _described(old))), dict(_flat("", _described(new)))
     names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     told = {f"pack.metadata.{name.removeprefix('pack.')}" for name in names}  # what its author wrote, a second time
@@ -54,6 +54,7 @@ def _described(manifest: Manifest) -> dict[str, Any]:
         "pack": manifest.pack,
         "encoder": asdict(manifest.encoder) | {"fingerprint": fingerprint(manifest.encoder)},
         "gate": asdict(manifest.gate) if manifest.gate else {},
+        "index": asdict(manifest.index) if manifest.index else {},
         "parameters": manifest.parameters,
         "libraries": manifest.libraries,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,7 @@ def _inspect(arguments: Namespace) -> int:
                 "encoder": {"name": manifest.encoder.name, "fingerprint": fingerprint(manifest.encoder)},
                 "parameters": manifest.parameters,
                 "libraries": manifest.libraries,
+                "index": None if manifest.index is None else asdict(manifest.index),
                 "files": {path: entry.size for path, entry in manifest.files.items()},
                 "size": sum(entry.size for entry in manifest.files.values()),
             }
@@ -149,6 +151,9 @@ def _inspect(arguments: Namespace) -> int:
         print(f"  digest     {one['digest']}")
         print(f"  contents   {', '.join(f'{count} {name}' for name, count in one['counts'].items())}")
         print(f"  encoder    {one['encoder']['name']} {dim}{one['encoder']['fingerprint'][:12]}{plain}")
+        if index := one["index"]:
+            searched = f"{index['nprobes']} of {index['partitions']} partitions searched"
+            print(f"  index      {index['kind']}, {searched}, recall@10 {index['recall']}")
         print(f"  built with {', '.join(f'{name} {found}' for name, found in one['libraries'].items())}")
         print(f"  size       {one['size']:,} bytes")
         for path, size in sorted(one["files"].items()):
