@@ -76,6 +76,14 @@ def test_another_model_in_the_package_is_refused(tmp_path: Path, monkeypatch: py
         install_encoder(tmp_path / "dist")
 
 
+def test_libraries_that_make_another_model_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("octavo_build.encoders.repack.BLOCK", 64)
+
+    with pytest.raises(ConfigError, match=r"onnx \d.*protobuf \d.* made a model of sha256 .* constraints\.txt"):
+        install_encoder(tmp_path)
+    assert not list((tmp_path / ENCODERS).iterdir())
+
+
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(encoders, "PACKAGE", "no_such_model")
 

