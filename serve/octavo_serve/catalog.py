@@ -26,6 +26,7 @@ from octavo_serve.graph import Relations, traverse
 from octavo_serve.lexical import LexicalIndex
 from octavo_serve.prompts import Prompt, list_prompts
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
+from octavo_serve.rerank import Reranker
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
 from octavo_serve.search import Index, documents_near, features_of, search
 from octavo_serve.skills import Entry, Skill, read_directory
@@ -37,7 +38,14 @@ from octavo_serve.views import choose
 class OpenPack:
     """One release of a pack, checked against its manifest and ready to answer. Safe to call from several threads."""
 
-    def __init__(self, artifact: Path, encoder: Encoder, manifest: Manifest, today: date | None = None) -> None:
+    def __init__(
+        self,
+        artifact: Path,
+        encoder: Encoder,
+        manifest: Manifest,
+        today: date | None = None,
+        reranker: Reranker | None = None,
+    ) -> None:
         """Open the parts of a checked artifact; `today` is the day of every answer, by default that of its request.
 
         Raises ArtifactError naming the part that does not open.
@@ -61,6 +69,7 @@ class OpenPack:
             tables=self._tables,
             relations=self._relations,
             gate=manifest.gate,
+            reranker=reranker,
         )
 
     def search(self, request: SearchRequest) -> SearchResult:
@@ -135,13 +144,15 @@ class Catalog:
         return choose(self.packs, slug)
 
 
-def open_catalog(dist: Path, today: date | None = None, audience: str = AUDIENCES[0]) -> Catalog:
+def open_catalog(
+    dist: Path, today: date | None = None, audience: str = AUDIENCES[0], reranker: Reranker | None = None
+) -> Catalog:
     """Open the current release of every pack in `dist`; one that is damaged is refused, the others serve.
 
     A release that holds anything for a narrower audience than `audience` is withheld as a whole.
 
     `today` is the day by which ages and expiries are told; without it each request takes the system's date in UTC.
-    Raises ConfigError when `dist` holds no pack at all.
+    All packs share `reranker`. Raises ConfigError when `dist` holds no pack at all.
     """
     if not dist.is_dir():
         raise ConfigError(f"{dist}: not a folder; expected one that `octavo build --out` filled")
@@ -154,7 +165,7 @@ def open_catalog(dist: Path, today: date | None = None, audience: str = AUDIENCE
     encoders: dict[str, Encoder] = {}
     for directory in directories:
         try:
-            pack = open_release(directory / read_pointer(directory), dist, encoders, today)
+            pack = open_release(directory / read_pointer(directory), dist, encoders, today, reranker)
         except ArtifactError as error:
             refused[directory.name] = str(error)
         else:
@@ -165,7 +176,13 @@ def open_catalog(dist: Path, today: date | None = None, audience: str = AUDIENCE
     return Catalog(packs, refused, withheld)
 
 
-def open_release(artifact: Path, dist: Path, encoders: dict[str, Encoder], today: date | None = None) -> OpenPack:
+def open_release(
+    artifact: Path,
+    dist: Path,
+    encoders: dict[str, Encoder],
+    today: date | None = None,
+    reranker: Reranker | None = None,
+) -> OpenPack:
     """Check an artifact file by file and open it; encoders are shared through `encoders`, by fingerprint.
 
     Raises ArtifactError naming what is wrong.
@@ -177,7 +194,7 @@ def open_release(artifact: Path, dist: Path, encoders: dict[str, Encoder], today
     name = fingerprint(manifest.encoder)
     if name not in encoders:
         encoders[name] = Encoder(dist / ENCODERS / name, name)
-    return OpenPack(artifact, encoders[name], manifest, today)
+    return OpenPack(artifact, encoders[name], manifest, today, reranker)
 
 
 def _parameters(manifest: Manifest) -> Retrieval:

@@ -28,6 +28,7 @@ from octavo_serve.lexical import LexicalIndex
 from octavo_serve.ranking import Ranking, ranked
 from octavo_serve.reconstruct import reconstruct
 from octavo_serve.requests import SearchRequest
+from octavo_serve.rerank import Reranker
 from octavo_serve.results import Hit, Nearest, Reconstruction, SearchResult
 from octavo_serve.tables import Tables
 from octavo_serve.vectors import Similarity, VectorIndex
@@ -47,6 +48,7 @@ class Index:
     tables: Tables
     relations: Relations
     gate: Gate | None
+    reranker: Reranker | None = None
 
 
 NEAREST = 3

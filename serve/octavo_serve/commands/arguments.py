@@ -71,11 +71,11 @@ def opened_pack(arguments: Namespace) -> Any:
     return catalog.choose(slug)
 
 
-def servable(dist: Path, today: date | None, audience: str) -> Any:
+def servable(dist: Path, today: date | None, audience: str, reranker: Any = None) -> Any:
     """The catalog of a server, which tells what it does not serve. Raises ArtifactError when that is everything."""
     from octavo_serve.catalog import open_catalog
 
-    catalog = open_catalog(dist, today, audience)
+    catalog = open_catalog(dist, today, audience, reranker)
     if not catalog.packs:
         raise ArtifactError(f"no pack can be served: {_reasons(catalog)}")
     for slug, reason in catalog.refused.items():
