@@ -4,11 +4,12 @@ import json
 import logging
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -270,8 +271,8 @@ class Endpoint:
 
 
 @contextmanager
-def endpoint(answer: Callable[[Any], tuple[int, bytes]]) -> Generator[Endpoint]:
-    """A real server whose `answer` gives status and body for the JSON that came."""
+def endpoint(answer: Callable[[Any], tuple[int, bytes]], pause: float = 0) -> Generator[Endpoint]:
+    """A real server whose `answer` gives status and body for the JSON that came; `pause` seconds before each byte."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -284,7 +285,10 @@ def endpoint(answer: Callable[[Any], tuple[int, bytes]]) -> Generator[Endpoint]:
             self.send_header("Content-Length", str(len(body)))
             self.send_header("Location", "/v1/elsewhere")
             self.end_headers()
-            self.wfile.write(body)
+            with suppress(OSError):  # the client has gone
+                for part in [body[at : at + 1] for at in range(len(body))] if pause else [body]:
+                    sleep(pause)
+                    self.wfile.write(part)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base class's name
             pass
@@ -348,7 +352,7 @@ def test_a_slow_endpoint_is_not_waited_for():
     release = Event()
 
     def slow(asked: Any) -> tuple[int, bytes]:
-        release.wait(30)
+        assert release.wait(30)
         return by_length(asked)
 
     before = ranking(3)
@@ -357,6 +361,13 @@ def test_a_slow_endpoint_is_not_waited_for():
             after = rerank(reranker, QUERY, before, names)
         finally:
             release.set()
+    assert after == Reranked(before, "not reranked: the reranker was late")
+
+
+def test_an_endpoint_that_keeps_sending_is_not_waited_for():
+    before = ranking(3)
+    with endpoint(by_length, pause=0.01) as served, client(served.url, seconds=0.5) as reranker:
+        after = rerank(reranker, QUERY, before, names)
     assert after == Reranked(before, "not reranked: the reranker was late")
 
 
