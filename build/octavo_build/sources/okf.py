@@ -60,10 +60,10 @@ def read(root: Path, options: Options) -> Pack:  # every adapter's signature
         description=identity.text("description") or "",
         entry_point=INDEX if INDEX in fronts else None,
         source_format="okf",
+        retrieval=identity.retrieval(),
         metadata=({"okf_version": version} if version else {}) | identity.metadata,
         documents=unique,
         findings=tuple(sorted(findings + duplicates)),
-        retrieval=identity.retrieval(),
         fronts=fronts,
     )
 

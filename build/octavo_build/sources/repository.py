@@ -120,6 +120,7 @@ def read(root: Path, options: Options) -> Pack:
         description=identity.text("description") or "",
         entry_point=None,
         source_format=NAME,
+        retrieval=identity.retrieval(),
         metadata={**identity.metadata, "owner": repository.owner},
         documents=unique,
         findings=tuple(sorted({*findings, *duplicates})),
