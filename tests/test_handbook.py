@@ -16,7 +16,7 @@ from octavo_build.lint.codes import LINT_CODES
 from octavo_build.passages import passages_of
 from octavo_build.sources import read
 from octavo_serve.configuration import configure
-from octavo_serve.settings import ServerSettings
+from octavo_serve.settings import RerankerSettings, ServerSettings
 from running import ROOT
 
 HANDBOOK = ROOT / "packs" / "octavo"
@@ -63,7 +63,13 @@ def test_every_setting_is_in_the_table_of_keys() -> None:
     assert re.findall(r"^\| `([a-z_]+)`", section, re.MULTILINE) == [field.name for field in fields(ServerSettings)]
 
 
-@pytest.mark.parametrize("page", ["api-keys", "configure-the-server"])
+def test_every_setting_of_a_reranker_is_in_the_table_of_its_page() -> None:
+    page = (HANDBOOK / "workflows" / "rerank.md").read_text()
+    section = page.partition("## Every key\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `([a-z_]+)`", section, re.MULTILINE) == [field.name for field in fields(RerankerSettings)]
+
+
+@pytest.mark.parametrize("page", ["api-keys", "configure-the-server", "rerank"])
 def test_the_configurations_that_are_shown_are_right(page: str, tmp_path: Path) -> None:
     shown = re.findall(r"```yaml\n(.*?)```", (HANDBOOK / "workflows" / f"{page}.md").read_text(), re.DOTALL)
     assert shown

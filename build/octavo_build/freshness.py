@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import Any, cast
+from typing import Any
 
 from octavo_artifact.dates import DECAY, add, parse_date, parse_duration
 from octavo_artifact.schema import Document
@@ -20,6 +20,7 @@ from octavo_build.findings import Finding
 from octavo_build.frontmatter import Frontmatter
 from octavo_build.marks import read_marks
 from octavo_build.passages import PassageText
+from octavo_build.values import mapping
 
 _DATES = ("verified_at", "recorded_at", "valid_from")
 _BLANK = re.compile(rb"\s*+")
@@ -27,8 +28,7 @@ _BLANK = re.compile(rb"\s*+")
 
 def refresh_cycle(path: str, manifest: Mapping[str, Any], findings: list[Finding]) -> str | None:
     """The manifest's `freshness.refresh_cycle`, or None with a finding when it is no duration."""
-    freshness = manifest.get("freshness")
-    cycle = cast(dict[str, Any], freshness).get("refresh_cycle") if isinstance(freshness, dict) else None
+    cycle = mapping(manifest.get("freshness")).get("refresh_cycle")
     return _duration(path, 0, "freshness.refresh_cycle", cycle, findings)
 
 
@@ -49,7 +49,7 @@ def with_freshness(document: Document, front: Frontmatter, cycle: str | None, fi
         findings.append(
             Finding(path, line, "frontmatter-value", f"volatile: found {_shown(written)}, expected a mapping")
         )
-    volatile = cast(dict[str, Any], written) if isinstance(written, dict) else {}
+    volatile = mapping(written)
     short = _duration(path, line, "volatile.refresh", volatile.get("refresh"), findings)
     fetched = _date(path, line, "volatile.fetched_at", volatile.get("fetched_at"), findings)
     expires = _date(path, line, "volatile.expires_at", volatile.get("expires_at"), findings)
@@ -104,7 +104,7 @@ def _faults(data: Any) -> Iterator[tuple[str, str]]:
     if not isinstance(data, dict):
         yield "refresh-invalid", f"found {_shown(data)}, expected YAML with decay and as_of"
         return
-    decay, as_of = (cast(dict[str, Any], data).get(key) for key in ("decay", "as_of"))
+    decay, as_of = (mapping(data).get(key) for key in ("decay", "as_of"))
     if not (isinstance(decay, str) and decay in DECAY):
         yield "refresh-invalid", f"decay: found {_shown(decay)}, expected one of {', '.join(DECAY)}"
     if as_of is None and decay != "permanent":

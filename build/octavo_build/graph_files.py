@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from octavo_artifact.schema import Document, Edge, Node
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import read_yaml
+from octavo_build.values import items, mapping, one_or_more, text
 
 GRAPH = "_graph.yaml"
 ONTOLOGY = "ontology.yaml"
@@ -35,8 +36,8 @@ def read_graph(raw: bytes, documents: Sequence[Document]) -> tuple[Given | None,
     """
     front = read_yaml(GRAPH, raw)
     ids = {document.path: document.id for document in documents}
-    nodes = [_graph_node(item) for item in _mappings(front.metadata.get("nodes"))]
-    edges = [_edge(item) for item in _mappings(front.metadata.get("edges"))]
+    nodes = [_graph_node(item) for item in _entries(front.metadata.get("nodes"))]
+    edges = [_edge(item) for item in _entries(front.metadata.get("edges"))]
     known = {node.id for node in nodes}
     if front.findings:
         return None, list(front.findings)
@@ -63,16 +64,16 @@ def _untrue(
 
 
 def _graph_node(item: Mapping[str, Any]) -> Node:
-    kind = _text(item.get("kind"))
+    kind = text(item.get("kind"))
     entity = item.get("type") == ENTITY
     return Node(
-        id=_text(item.get("id")),
-        title=_text(item.get("title")) or _text(item.get("id")),
-        type=_text(item.get("type")) or None,
-        file=_text(item.get("file")) or None,
+        id=text(item.get("id")),
+        title=text(item.get("title")) or text(item.get("id")),
+        type=text(item.get("type")) or None,
+        file=text(item.get("file")) or None,
         kind=kind or ("term" if entity else "document"),
         aliases=texts(item.get("aliases")),
-        status=_text(item.get("status")) or None,
+        status=text(item.get("status")) or None,
     )
 
 
@@ -92,26 +93,26 @@ def read_ontology(
     def refuse(message: str) -> None:
         findings.append(Finding(path, 0, "ontology-invalid", message))
 
-    for item in _mappings(front.metadata.get("entities")):
-        entity = _text(item.get("id"))
+    for item in _entries(front.metadata.get("entities")):
+        entity = text(item.get("id"))
         if not entity or entity in taken or entity in nodes:
             refuse(f"entity {entity!r}: expected an id of its own")
             continue
         nodes[entity] = Node(
             id=entity,
-            title=_text(item.get("label")) or entity,
+            title=text(item.get("label")) or entity,
             type=ENTITY,
             file=None,
-            kind=_text(item.get("kind")) or "term",
+            kind=text(item.get("kind")) or "term",
             aliases=texts(item.get("aliases")),
-            status=_text(item.get("status")) or "accepted",
+            status=text(item.get("status")) or "accepted",
         )
         for evidence in texts(item.get("evidence")):
             if document := find(evidence):
                 edges.append(Edge(document, entity, "entity_mention"))
             else:
                 refuse(f"entity {entity!r}: evidence {evidence!r} is no document")
-    for item in _mappings(front.metadata.get("relations")):
+    for item in _entries(front.metadata.get("relations")):
         relation = _edge(item)
         source, target = (end if end in nodes else find(end) for end in (relation.source, relation.target))
         if source and target:
@@ -123,19 +124,13 @@ def read_ontology(
 
 
 def _edge(item: Mapping[str, Any]) -> Edge:
-    return Edge(_text(item.get("source")), _text(item.get("target")), _text(item.get("kind")))
+    return Edge(text(item.get("source")), text(item.get("target")), text(item.get("kind")))
 
 
-def _mappings(value: object) -> list[dict[str, Any]]:
-    items = cast(list[Any], value) if isinstance(value, list) else []
-    return [cast(dict[str, Any], item) if isinstance(item, dict) else {} for item in items]
-
-
-def _text(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""
+def _entries(value: object) -> list[Mapping[str, Any]]:
+    return [mapping(item) for item in items(value)]
 
 
 def texts(value: object) -> tuple[str, ...]:
     """A field that is one text or a list of texts, each once; anything else in it is left out."""
-    items = cast(list[Any], value) if isinstance(value, list) else [value]
-    return tuple(dict.fromkeys(text for item in items if (text := _text(item))))
+    return tuple(dict.fromkeys(filter(None, map(text, one_or_more(value)))))

@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import PurePosixPath
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote
+
+from octavo_build.values import items, mapping, mappings, text
 
 VERSIONS = ("0.1", "0.2")
 RESERVED = frozenset({"index.md", "log.md"})
@@ -31,28 +33,11 @@ def is_reserved(path: str) -> bool:
     return PurePosixPath(path).name in RESERVED
 
 
-def mapping(value: object) -> Mapping[str, Any]:
-    """A value that is a mapping; else empty."""
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
-
-
-def entries(value: object) -> list[Mapping[str, Any]]:
-    """The mappings of a list; a mapping alone is a list of one."""
-    items = cast(list[Any], value) if isinstance(value, list) else [value]
-    return [cast(dict[str, Any], item) for item in items if isinstance(item, dict)]
-
-
-def text(value: object) -> str:
-    """A value that is text, without the space around it; else empty."""
-    return value.strip() if isinstance(value, str) else ""
-
-
 def tags(value: object) -> tuple[str, ...]:
     """Tags, also of text such as `a, b` or `"[a, b]"`; each once."""
     if isinstance(value, str):
         value = [part.strip().strip("\"'") for part in value.strip().removeprefix("[").removesuffix("]").split(",")]
-    items = cast(list[Any], value) if isinstance(value, list) else []
-    return tuple(dict.fromkeys(filter(None, map(text, items))))
+    return tuple(dict.fromkeys(filter(None, map(text, items(value)))))
 
 
 def instant(value: object) -> tuple[datetime, bool] | None:
@@ -81,15 +66,15 @@ def last_day(stale_after: object) -> date | None:
 
 def newest(verified: object) -> Mapping[str, Any]:
     """The verification with the latest `at`; without any, the last one; empty when there is none."""
-    dated = [(found[0], entry) for entry in entries(verified) if (found := instant(entry.get("at")))]
+    dated = [(found[0], entry) for entry in mappings(verified) if (found := instant(entry.get("at")))]
     if dated:
         return max(dated, key=lambda pair: pair[0])[1]
-    return (entries(verified) or [{}])[-1]
+    return (mappings(verified) or [{}])[-1]
 
 
 def trust_tier(verified: object) -> str:
     """One of `TIERS`, by who verified."""
-    actors = [actor for entry in entries(verified) if (actor := text(entry.get("by")))]
+    actors = [actor for entry in mappings(verified) if (actor := text(entry.get("by")))]
     return TIERS[2 if any(actor.startswith("human:") for actor in actors) else bool(actors)]
 
 
@@ -99,7 +84,7 @@ def paths(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     The path is without its anchor, percent-decoded. `resource` and that of a source may also be an address, a place
     elsewhere (`src/app.py`) or free text: only what ends in `.md`, or begins with `/`, `./` or `../`, is a path there.
     """
-    for entry in entries(metadata.get("sources")):
+    for entry in mappings(metadata.get("sources")):
         if path := _file(entry.get("resource"), _FILE):
             yield "sources", "source", path
     if path := _file(metadata.get("resource"), _FILE):

@@ -16,7 +16,7 @@ from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 from octavo_artifact.ids import canonical_json, slugify
 from octavo_artifact.schema import Document
@@ -24,6 +24,7 @@ from octavo_build.bodies import body_of
 from octavo_build.body_hashes import body_hashes
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import read_yaml
+from octavo_build.values import items, mapping, text
 
 SUFFIX = ".chunks.yaml"
 
@@ -103,24 +104,23 @@ def _check_hash(
 
 def _read_chunks(metadata: Mapping[str, Any]) -> tuple[list[_Lines], list[str]]:
     """The chunks by line, and what is wrong with them."""
-    written = metadata.get("chunks")
     chunks: list[_Lines] = []
     wrong: list[str] = []
     names: set[str] = set()
-    for number, item in enumerate(cast(list[Any], written) if isinstance(written, list) else [], 1):
-        fields = cast(dict[str, Any], item) if isinstance(item, dict) else {}
-        name = _text(fields.get("chunk_id")) or f"chunk {number}"
+    for number, item in enumerate(items(metadata.get("chunks")), 1):
+        fields = mapping(item)
+        name = text(fields.get("chunk_id")) or f"chunk {number}"
         if name in names:
             wrong.append(f"{name}: the chunk_id stands twice")
         names.add(name)
-        prefix = _text(fields.get("context_prefix"))
+        prefix = text(fields.get("context_prefix"))
         if len(prefix) > MAX_PREFIX:
             wrong.append(f"{name}: context_prefix of {len(prefix)} characters, expected at most {MAX_PREFIX}")
         place = _range(fields.get("line_range"))
         if place is None:
             wrong.append(f"{name}: line_range {_shown(fields.get('line_range'))}, expected [first, last]")
         else:
-            section = slugify(name.partition("--")[2] or _text(fields.get("section"))) or "section"
+            section = slugify(name.partition("--")[2] or text(fields.get("section"))) or "section"
             chunks.append(_Lines(name, *place, section, prefix))
     if not (chunks or wrong):
         wrong.append("no chunk has a line_range")
@@ -170,14 +170,10 @@ def _placed(lines: list[_Lines], document: Document) -> list[Chunk]:
 
 
 def _range(value: object) -> tuple[int, int] | None:
-    numbers = cast(list[Any], value) if isinstance(value, list) else []
+    numbers = items(value)
     if len(numbers) != 2 or not all(isinstance(number, str) and _NUMBER.fullmatch(number) for number in numbers):
         return None
     return int(numbers[0]), int(numbers[1])
-
-
-def _text(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""
 
 
 def _shown(value: object) -> str:

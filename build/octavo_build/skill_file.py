@@ -7,9 +7,9 @@ the one it parses from the file, field by field; so only text may stand in it, w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import yaml
 
@@ -17,6 +17,7 @@ from octavo_artifact.ids import SLUG, uri_path
 from octavo_artifact.schema import Document
 from octavo_build.frontmatter import read_frontmatter, text_start
 from octavo_build.pack import Pack
+from octavo_build.values import mapping, one_or_more
 
 SKILL_FILE = "SKILL.md"
 MAX_NAME = 64
@@ -178,10 +179,8 @@ def _within(lines: Sequence[str], room: int, things: str) -> list[str]:
 
 def _boundary(pack: Pack, key: str) -> list[str]:
     """What the manifest's `authority_boundary` lists under a key."""
-    boundary = pack.metadata.get("authority_boundary")
-    value = cast(Mapping[str, Any], boundary).get(key) if isinstance(boundary, dict) else None
-    items = cast(list[Any], value) if isinstance(value, list) else [value]
-    words = (_cut(item).rstrip(".") for item in items[:_MAX_LISTED] if isinstance(item, str))
+    written = one_or_more(mapping(pack.metadata.get("authority_boundary")).get(key))
+    words = (_cut(item).rstrip(".") for item in written[:_MAX_LISTED] if isinstance(item, str))
     return [word for word in words if word]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from octavo_artifact.ids import canonical_json, sha256_hex, uri_path
 from octavo_artifact.schema import Document, Resource
@@ -25,6 +25,7 @@ from octavo_build.skill_file import (
     written_frontmatter,
 )
 from octavo_build.sources.identity import ascii_slug
+from octavo_build.values import mapping, truth
 
 MAX_FILES = 512
 MAX_BYTES = 16 * 2**20
@@ -75,11 +76,7 @@ def skill_resources(pack: Pack) -> tuple[list[Resource], list[Finding]]:
 
 
 def _is_enabled(metadata: Mapping[str, Any]) -> bool:
-    value: Any = metadata
-    for key in ("mcp", "skills", "enabled"):
-        value = cast(Mapping[str, Any], value).get(key) if isinstance(value, dict) else None
-    # scalars of a manifest are kept as written
-    return isinstance(value, str) and value.lower() in ("true", "yes", "on")
+    return truth(mapping(mapping(metadata.get("mcp")).get("skills")).get("enabled")) is True
 
 
 def _cut(slug: str, files: _Files) -> Iterator[_Skill]:

@@ -29,7 +29,7 @@ from octavo_serve.lexical import LexicalIndex
 from octavo_serve.prompts import Prompt, list_prompts
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
-from octavo_serve.search import documents_near, features_of, search
+from octavo_serve.search import NO_OPERATOR, Operator, documents_near, features_of, search
 from octavo_serve.skills import Entry, Skill, read_directory
 from octavo_serve.tables import Tables
 from octavo_serve.vectors import VectorIndex
@@ -39,12 +39,20 @@ from octavo_serve.views import choose
 class OpenPack:
     """One release of a pack, checked against its manifest and ready to answer. Safe to call from several threads."""
 
-    def __init__(self, artifact: Path, encoder: Encoder, manifest: Manifest, today: date | None = None) -> None:
+    def __init__(
+        self,
+        artifact: Path,
+        encoder: Encoder,
+        manifest: Manifest,
+        today: date | None = None,
+        operator: Operator = NO_OPERATOR,
+    ) -> None:
         """Open the parts of a checked artifact; `today` is the day of every answer, by default that of its request.
 
         Raises ArtifactError naming the part that does not open.
         """
         self._today = today
+        self._operator = operator
         self._parameters = _parameters(manifest)
         self.manifest = manifest
         self.slug = manifest.slug
@@ -71,7 +79,7 @@ class OpenPack:
 
     def search(self, request: SearchRequest) -> SearchResult:
         """Find passages."""
-        return search(self._collection, request, self.day(), self._parameters)
+        return search(self._collection, request, self.day(), self._parameters, self._operator)
 
     def compare(self, request: SearchRequest) -> Features | None:
         """What the relevance gate would judge a search by; for calibration."""
@@ -136,6 +144,7 @@ class Catalog:
     """Slug to the reason why its pack is not served."""
     withheld: Mapping[str, str] = field(default_factory=dict[str, str])
     """Slug to audience of packs that are for a narrower one than is served; the operator's to know, no client's."""
+    _operator: Operator = NO_OPERATOR
     _collections: dict[tuple[OpenPack, ...], Collection] = field(
         default_factory=dict[tuple[OpenPack, ...], Collection], init=False, repr=False, compare=False
     )
@@ -154,20 +163,22 @@ class Catalog:
             collection = self._collections.get(packs)
             if collection is None:
                 collection = self._collections[packs] = Collection([pack.index for pack in packs])
-        return search(collection, request, packs[0].day())
+        return search(collection, request, packs[0].day(), operator=self._operator)
 
     def choose(self, slug: str | None) -> OpenPack:
         """The pack that a request means; see `views.choose`."""
         return choose(self.packs, slug)
 
 
-def open_catalog(dist: Path, today: date | None = None, audience: str = AUDIENCES[0]) -> Catalog:
+def open_catalog(
+    dist: Path, today: date | None = None, audience: str = AUDIENCES[0], operator: Operator = NO_OPERATOR
+) -> Catalog:
     """Open the current release of every pack in `dist`; one that is damaged is refused, the others serve.
 
     A release that holds anything for a narrower audience than `audience` is withheld as a whole.
 
     `today` is the day by which ages and expiries are told; without it each request takes the system's date in UTC.
-    Raises ConfigError when `dist` holds no pack at all.
+    All packs share what the `operator` adds to every search. Raises ConfigError when `dist` holds no pack at all.
     """
     if not dist.is_dir():
         raise ConfigError(f"{dist}: not a folder; expected one that `octavo build --out` filled")
@@ -180,7 +191,7 @@ def open_catalog(dist: Path, today: date | None = None, audience: str = AUDIENCE
     encoders: dict[str, Encoder] = {}
     for directory in directories:
         try:
-            pack = open_release(directory / read_pointer(directory), dist, encoders, today)
+            pack = open_release(directory / read_pointer(directory), dist, encoders, today, operator)
         except ArtifactError as error:
             refused[directory.name] = str(error)
         else:
@@ -188,10 +199,16 @@ def open_catalog(dist: Path, today: date | None = None, audience: str = AUDIENCE
                 packs[pack.slug] = pack
             else:
                 withheld[pack.slug] = pack.audience
-    return Catalog(packs, refused, withheld)
+    return Catalog(packs, refused, withheld, operator)
 
 
-def open_release(artifact: Path, dist: Path, encoders: dict[str, Encoder], today: date | None = None) -> OpenPack:
+def open_release(
+    artifact: Path,
+    dist: Path,
+    encoders: dict[str, Encoder],
+    today: date | None = None,
+    operator: Operator = NO_OPERATOR,
+) -> OpenPack:
     """Check an artifact file by file and open it; encoders are shared through `encoders`, by fingerprint.
 
     Raises ArtifactError naming what is wrong.
@@ -203,7 +220,7 @@ def open_release(artifact: Path, dist: Path, encoders: dict[str, Encoder], today
     name = fingerprint(manifest.encoder)
     if name not in encoders:
         encoders[name] = Encoder(dist / ENCODERS / name, name)
-    return OpenPack(artifact, encoders[name], manifest, today)
+    return OpenPack(artifact, encoders[name], manifest, today, operator)
 
 
 def _parameters(manifest: Manifest) -> Retrieval:

@@ -20,13 +20,13 @@ from pydantic_core import ErrorDetails
 from octavo_artifact.errors import ConfigError
 from octavo_serve.keys import KEY, Key
 from octavo_serve.rates import RateLimit
-from octavo_serve.settings import ServerSettings
+from octavo_serve.settings import RerankerSettings, ServerSettings
 
 PREFIX = "OCTAVO_"
 FILE_VARIABLE = "OCTAVO_CONFIG"
 """Names the file when the command line does not."""
 
-_SHAPES: Mapping[str, type[Any]] = {"keys": Key, "rate_limit": RateLimit}
+_SHAPES: Mapping[str, type[Any]] = {"keys": Key, "rate_limit": RateLimit, "reranker": RerankerSettings}
 _UNKNOWN = "unexpected_keyword_argument"
 _MAX_FOUND = 80
 
@@ -46,6 +46,8 @@ def configure(file: Path | None, environment: Mapping[str, str], flags: Mapping[
         _check(values, lambda key: f"{file}: {key}")
         if values.get("dist"):
             values["dist"] = str(file.parent / values["dist"])
+        if (values.get("reranker") or {}).get("path"):
+            values["reranker"]["path"] = str(file.parent / values["reranker"]["path"])
         merged |= values
     variables = _variables(environment)
     _check(variables, lambda key: PREFIX + key.upper())
@@ -114,7 +116,7 @@ def _variables(environment: Mapping[str, str]) -> dict[str, Any]:
 def _typed(key: str, text: str) -> Any:
     if key in ("allowed_hosts", "allowed_origins"):
         return [item.strip() for item in text.split(",") if item.strip()]
-    if key in ("port", "max_body", "answer_timeout", "body_timeout", *_SHAPES):
+    if key in ("port", "max_body", "answer_timeout", "body_timeout", "retrieval", *_SHAPES):
         try:
             return json.loads(text)
         except (ValueError, RecursionError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import OrderedDict
 from pathlib import Path
 from threading import Lock
@@ -16,6 +15,7 @@ from octavo_artifact.errors import ArtifactError
 from octavo_artifact.layout import ENCODER_MODEL, ENCODER_TOKENIZER
 from octavo_artifact.manifest import read_encoder
 from octavo_artifact.schema import EncoderSpec
+from octavo_serve.onnx_session import open_session
 
 CACHED_QUERIES = 1024
 """Vectors kept: 1.5 KiB each at 384 dimensions."""
@@ -56,19 +56,9 @@ class Encoder:
 
 
 def _session(model: Path, fingerprint: str) -> Any:
-    # Since 1.29 onnxruntime writes a database under ~/.cache and sends from it, unless this is set before its import.
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    # Searches run side by side in threads: one thread each beats splitting a query, and spinning burns the rest.
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
-        return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime's own exception classes share no base but Exception
+        return open_session(model)
+    except Exception as error:
         raise ArtifactError(f"encoders/{fingerprint}/{ENCODER_MODEL}: onnxruntime cannot load it") from error
 
 

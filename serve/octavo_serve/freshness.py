@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from octavo_artifact.dates import add, parse_date, parse_duration
+from octavo_serve.metadata import mapping
 from octavo_serve.results import Freshness, PackFreshness
 
 
@@ -34,8 +35,7 @@ def pack_freshness(metadata: Mapping[str, Any], documents: Sequence[Mapping[str,
         if document["searchable"]
     ]
     verified = sum(each["verified_age_days"] is not None for each in found)
-    written = metadata.get("freshness")
-    review = cast(Mapping[str, Any], written).get("last_full_review") if isinstance(written, dict) else None
+    review = mapping(metadata.get("freshness")).get("last_full_review")
     return {
         "coverage_pct": round(100 * verified / len(found), 1) if found else None,
         "stale": sum(each["age_stale"] is True for each in found),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from octavo_serve.metadata import mapping
 from octavo_serve.results import Authority
 
 MAX_LISTED = 4
@@ -23,7 +24,7 @@ def introduce(packs: Sequence[Mapping[str, Any]], room: int) -> str:
 
 def authority_of(metadata: Mapping[str, Any]) -> Authority | None:
     """What a manifest's `authority_boundary` says; None when neither what is in scope nor what is out of it."""
-    boundary = _mapping(metadata.get("authority_boundary"))
+    boundary = mapping(metadata.get("authority_boundary"))
     authority: Authority = {
         "in_scope": _words(boundary.get("in_scope")),
         "out_of_scope": _list(boundary.get("out_of_scope")),
@@ -44,8 +45,8 @@ def point_to_skills(skills: Mapping[str, int]) -> str:
 
 
 def _said(pack: Mapping[str, Any]) -> Iterator[str]:
-    metadata = _mapping(pack.get("metadata"))
-    if about := _words(_mapping(metadata.get("mcp")).get("instructions")) or _words(pack.get("description")):
+    metadata = mapping(pack.get("metadata"))
+    if about := _words(mapping(metadata.get("mcp")).get("instructions")) or _words(pack.get("description")):
         yield f"{about}."
     authority = authority_of(metadata)
     if authority is None:
@@ -67,10 +68,6 @@ def _list(value: object) -> list[str]:
 
 def _words(value: object) -> str:
     return " ".join(value.split()).rstrip(".") if isinstance(value, str) else ""
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}
 
 
 def _cut(text: str, room: int) -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, cast
 
+from octavo_serve.metadata import mapping
+
 _PREFIX = re.compile(r"^(?:wf|proc|workflow|process)-")
 _NAME = re.compile(r"[^a-z0-9_]+")
 
@@ -42,9 +44,9 @@ def list_prompts(metadata: Mapping[str, Any], documents: Sequence[Mapping[str, A
 
 def _declared(metadata: Mapping[str, Any], documents: Sequence[Mapping[str, Any]]) -> Iterator[Prompt]:
     rows = {name: row for row, document in enumerate(documents) for name in (document["path"], document["id"])}
-    declared = _mapping(metadata.get("mcp")).get("prompts")
+    declared = mapping(metadata.get("mcp")).get("prompts")
     for item in cast(list[Any], declared) if isinstance(declared, list) else []:
-        fields = _mapping(item)
+        fields = mapping(item)
         name, source = str(fields.get("name") or ""), str(fields.get("source") or "")
         # a prompt whose document is not there cannot be given; the linter tells its author
         if name and (row := rows.get(source)) is not None:
@@ -62,7 +64,3 @@ def _description(document: Mapping[str, Any]) -> str | None:
 
 def _name(text: str) -> str:
     return _NAME.sub("_", _PREFIX.sub("", text.lower())).strip("_")
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}

@@ -6,6 +6,7 @@ The order of the stages is written once, in `STAGES`; `stages/` has a module for
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import date
 
 from octavo_artifact.errors import ConfigError, RequestError
@@ -36,23 +37,33 @@ STAGES: tuple[Stage, ...] = (
 _JUDGED = STAGES[: STAGES.index(gate)]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Operator:
+    """What a server's operator adds to every search."""
+
+    retrieval: Mapping[str, object] = field(default_factory=dict[str, object])
+    """Parameters that differ from the packs'."""
+    reranker: Reranker | None = None
+
+
+NO_OPERATOR = Operator()
+
+
 def search(
     collection: Collection,
     request: SearchRequest,
     today: date,
     parameters: Retrieval = DEFAULTS,
-    *,
-    server: Mapping[str, object] | None = None,
-    reranker: Reranker | None = None,
+    operator: Operator = NO_OPERATOR,
 ) -> SearchResult:
     """Find passages for a request.
 
-    `parameters` are the pack's, `server` what the operator has otherwise; the request's own come last. Raises
+    `parameters` are the pack's; the operator's come over them, and the request's own come last. Raises
     RequestError naming the parameter of the request that is unknown or out of its range.
     """
-    in_force = _in_force(request, parameters, server or {})
+    in_force = _in_force(request, parameters, operator.retrieval)
     overrides = differences(in_force, parameters)
-    asked = Asked(collection, request, filters_of(request, today), in_force, overrides, today, reranker)
+    asked = Asked(collection, request, filters_of(request, today), in_force, overrides, today, operator.reranker)
     if not request.query.strip():
         return _answer(Candidates(asked, analyse("", ()), reason="empty_query"), None)
     trace = Trace.begin() if request.explain else None

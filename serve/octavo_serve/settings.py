@@ -6,13 +6,14 @@ The fields are also the keys of `octavo.yaml` and the source of its JSON Schema;
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
 from octavo_artifact.errors import ConfigError
+from octavo_artifact.parameters import read_retrieval
 from octavo_serve.keys import Key
 from octavo_serve.rates import RateLimit
 
@@ -22,7 +23,43 @@ AUTHORITY = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::(?P<port>[0-9
 _ORIGIN = re.compile(rf"[a-z][a-z0-9+.-]*://{AUTHORITY.pattern}")
 _WILDCARDS = ("", "0.0.0.0", "::")
 
+_URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#@]*)?")
+_VARIABLE = re.compile(r"(?!OCTAVO_)[A-Za-z_][A-Za-z0-9_]*")
+"""The server refuses variables that begin with OCTAVO_ and are no settings."""
+
 _Seconds = Field(gt=0, le=3600, allow_inf_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RerankerSettings:
+    """Who puts the best passages in a better order, and what that may cost."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+
+    path: Annotated[
+        Path | None,
+        Field(description="Folder of an ONNX cross-encoder; in a file, from the file's own folder. Or `url`."),
+    ] = None
+    url: Annotated[
+        str | None, Field(description="Where an endpoint answers `POST rerank`: `http://127.0.0.1:8080/v1`. Or `path`.")
+    ] = None
+    model: Annotated[str | None, Field(min_length=1, description="Name of the model; for an endpoint.")] = None
+    key_env: Annotated[
+        str | None, Field(description="Name of the environment variable that holds the endpoint's key.")
+    ] = None
+    pairs: Annotated[int, Field(ge=2, le=200, description="Passages of a search that it reads, the best first.")] = 20
+    milliseconds: Annotated[int, Field(ge=1, le=60_000, description="Time it has for a search.")] = 500
+
+    def __post_init__(self) -> None:
+        if (self.path is None) == (self.url is None):
+            raise ConfigError("reranker: expected either path or url")
+        if self.url is None and (self.model, self.key_env) != (None, None):
+            raise ConfigError("reranker: model and key_env are for an endpoint, expected url beside them")
+        if self.url is not None and not _URL.fullmatch(self.url):
+            # not repeated: somebody may have put a password into it
+            raise ConfigError("reranker: url, expected http(s)://host/path, without user, query and fragment")
+        if self.key_env is not None and not _VARIABLE.fullmatch(self.key_env):
+            raise ConfigError("reranker: key_env, expected the name of a variable that does not begin with OCTAVO_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +103,12 @@ class ServerSettings:
         RateLimit | None,
         Field(description="How often a key may ask, or without keys an address; no limit if absent."),
     ] = None
+    retrieval: Annotated[
+        dict[str, Any], Field(description="Parameters of every search that are to differ from the packs' own, by name.")
+    ] = field(default_factory=dict[str, Any])
+    reranker: Annotated[
+        RerankerSettings | None, Field(description="Who puts the best passages in a better order; nobody if absent.")
+    ] = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
@@ -76,6 +119,12 @@ class ServerSettings:
         for origin in self.allowed_origins:
             if not _ORIGIN.fullmatch(origin.lower()):
                 raise ConfigError(f"allowed_origins: {origin!r}, expected scheme://host with or without a port")
+        if self.reranker and self.reranker.milliseconds >= 1000 * self.answer_timeout:
+            raise ConfigError(f"reranker: milliseconds {self.reranker.milliseconds}, expected less than answer_timeout")
+        try:
+            read_retrieval(self.retrieval)
+        except ConfigError as error:
+            raise ConfigError(f"retrieval: {error}") from error
         for what in ("name", "sha256"):
             if len({getattr(key, what) for key in self.keys}) < len(self.keys):
                 raise ConfigError(f"keys: two have the same {what}, expected different ones")

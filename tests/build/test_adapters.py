@@ -10,6 +10,7 @@ import pytest
 
 from octavo_artifact.ids import SLUG
 from octavo_artifact.layout import DOCUMENTS
+from octavo_artifact.parameters import DEFAULTS
 from octavo_artifact.schema import AUDIENCES
 from octavo_build.bodies import FORMATS
 from octavo_build.findings import CODES
@@ -111,6 +112,16 @@ def test_findings_are_sorted_and_of_known_codes_and_name_no_place_of_the_host(ro
     assert list(pack.findings) == sorted(pack.findings)
     assert {finding.code for finding in pack.findings} <= CODES.keys()
     assert not [finding for finding in pack.findings if str(root) in f"{finding.path} {finding.message}"]
+
+
+def test_what_the_pack_says_of_its_search_is_kept_and_what_is_wrong_in_it_told(root: Path, format_name: str) -> None:
+    name = "manifest.yaml" if format_name == "expertpack" else "pack.yaml"
+    written = FOLDERS[format_name].get(name, "") + "retrieval: {gate: flag, candidates: 1}\n"
+    (root / name).write_text(written)
+    pack = read(root)
+    assert pack.retrieval == {**asdict(DEFAULTS), "gate": "flag"}
+    told = [finding for finding in pack.findings if finding.message.startswith("retrieval: ")]
+    assert [(finding.path, finding.code) for finding in told] == [(name, "manifest-field")]
 
 
 def test_reading_twice_gives_the_same(root: Path, pack: Pack) -> None:

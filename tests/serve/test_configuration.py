@@ -13,7 +13,7 @@ from octavo_artifact.schema import AUDIENCES
 from octavo_serve.configuration import configure, json_schema, read_file, shown
 from octavo_serve.keys import Key, new_key
 from octavo_serve.rates import RateLimit
-from octavo_serve.settings import ServerSettings
+from octavo_serve.settings import RerankerSettings, ServerSettings
 
 HASH = "0123456789abcdef" * 4
 SECRET = "octavo_" + "s3cret-" * 6 + "x"
@@ -32,6 +32,7 @@ keys:
   - {A_KEY}
   - {{name: b, sha256: "{HASH[::-1]}", packs: "*"}}
 rate_limit: {{requests: 10, per_seconds: 60}}
+reranker: {{path: models/small, pairs: 10, milliseconds: 300}}
 """
 
 
@@ -54,6 +55,7 @@ def test_every_key_of_the_file_is_a_setting(file: Path):
         max_body=1000,
         keys=(Key("a", HASH, ("tiny",)), Key("b", HASH[::-1], ("*",))),
         rate_limit=RateLimit(10, 60),
+        reranker=RerankerSettings(path=file.parent / "models/small", pairs=10, milliseconds=300),
     )
     assert read_file(file).keys() == {field.name for field in fields(ServerSettings)}
 
@@ -95,6 +97,7 @@ def test_every_setting_has_a_variable(tmp_path: Path):
         "OCTAVO_MAX_BODY": "1000",
         "OCTAVO_KEYS": json.dumps([{"name": "a", "sha256": HASH, "packs": "*"}]),
         "OCTAVO_RATE_LIMIT": '{"requests": 10, "per_seconds": 60}',
+        "OCTAVO_RERANKER": '{"url": "http://127.0.0.1:8080/v1", "model": "m", "key_env": "RERANK_KEY"}',
     }
     assert variables.keys() == {f"OCTAVO_{field.name.upper()}" for field in fields(ServerSettings)}
     settings = configure(None, variables, {})
@@ -102,6 +105,7 @@ def test_every_setting_has_a_variable(tmp_path: Path):
     assert settings.allowed_hosts == ("kb.example.org", "10.0.0.7:80")
     assert settings.keys == (Key("a", HASH, ("*",)),)
     assert settings.rate_limit == RateLimit(10, 60)
+    assert settings.reranker == RerankerSettings(url="http://127.0.0.1:8080/v1", model="m", key_env="RERANK_KEY")
 
 
 @pytest.mark.parametrize(
@@ -134,6 +138,37 @@ def test_every_setting_has_a_variable(tmp_path: Path):
         pytest.param("allowed_origins: [x]", "allowed_origins: 'x', expected scheme://host", id="origin"),
         pytest.param("rate_limit: {requests: 1}", "rate_limit.per_seconds: missing, expected a value", id="missing"),
         pytest.param("rate_limit: 10", "rate_limit: found 10, expected to be an object", id="rate"),
+        pytest.param("reranker: {}", "reranker: expected either path or url", id="no reranker"),
+        pytest.param(
+            "reranker: {path: a, url: 'http://b'}", "reranker: expected either path or url", id="two rerankers"
+        ),
+        pytest.param(
+            "reranker: {path: a, pair: 1}",
+            "reranker.pair: unknown, expected perhaps pairs; one of path, url, model, key_env, pairs, milliseconds",
+            id="unknown of a reranker",
+        ),
+        pytest.param("reranker: {path: a, model: m}", "reranker: model and key_env are for an endpoint", id="model"),
+        pytest.param("reranker: {path: a, pairs: 1}", "reranker.pairs: found 1, expected to be greater", id="pairs"),
+        pytest.param("reranker: {path: a, milliseconds: 0}", "reranker.milliseconds: found 0, expected", id="no ms"),
+        pytest.param(
+            "{answer_timeout: 1, reranker: {path: a, milliseconds: 1000}}",
+            "reranker: milliseconds 1000, expected less than answer_timeout",
+            id="reranker slower than the answer",
+        ),
+        *(
+            pytest.param(
+                f"reranker: {{url: '{url}'}}",
+                "reranker: url, expected http(s)://host/path, without user, query and fragment",
+                id=url,
+            )
+            for url in ("h/v1", "ftp://h", "http://u:p@h", "http://h/?key=k", "http://h/#f", "http://", "http://h h")
+        ),
+        *(
+            pytest.param(
+                f"reranker: {{url: 'http://h', key_env: '{name}'}}", "reranker: key_env, expected the name", id=name
+            )
+            for name in ("OCTAVO_KEY", "a b", "1", "")
+        ),
         pytest.param("keys: []", "keys: found a list, expected to have at least 1 item", id="no keys"),
         pytest.param("keys:", "keys: found nothing, expected to be a valid array", id="keys of nothing"),
         pytest.param(f"keys: [{A_KEY}, {A_KEY}]", "keys: two have the same name, expected different ones", id="twice"),
@@ -272,6 +307,7 @@ def test_the_schema_takes_what_is_taken_and_refuses_what_is_refused(file: Path):
         {"keys": [{"name": "a", "sha256": new_key(), "packs": "*"}]},
         {"keys": [{"name": "a", "sha256": HASH, "packs": "tiny"}]},
         {"rate_limit": {"requests": 0, "per_seconds": 1}},
+        {"reranker": {"path": "a", "pair": 1}},
     ):
         assert not check.is_valid(full | wrong), wrong
 

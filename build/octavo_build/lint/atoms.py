@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from octavo_build.bodies.body import Block, decode
 from octavo_build.findings import Finding
-from octavo_build.lint.subject import Page, Subject, text
+from octavo_build.lint.subject import Page, Subject
+from octavo_build.values import text
 
 MAX_CHARACTERS = 6_000
 HUB_WORDS, HUB_TOPICS, HUB_DEPTH = 100, 8, 15
@@ -58,7 +59,7 @@ def _rows(page: Page, blocks: Sequence[Block]) -> int:
 def check_aggregates(subject: Subject) -> Iterator[Finding]:
     """Folders and types that score broadly on every query; one finding a folder."""
     for member in subject.members:
-        if text(member.manifest, "retrieval_model") == "full-context":
+        if text(member.manifest.get("retrieval_model")) == "full-context":
             continue
         told: set[str] = set()
         for page in member.content:

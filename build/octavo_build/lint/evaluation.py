@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import read_yaml
-from octavo_build.lint.subject import Subject, entries, text
+from octavo_build.lint.subject import Subject
+from octavo_build.values import items, mapping, text
 
 EVAL_SETS = ("eval/benchmark.yaml", "eval/questions.yaml")
 """The first that a member has is its set."""
@@ -23,12 +24,13 @@ def check_refusals(subject: Subject) -> Iterator[Finding]:
         for path in paths[:1]:
             front = read_yaml(path, subject.files[path])
             yield from front.findings
-            questions = [item for item in entries(front.metadata, "questions") if isinstance(item, dict)]
-            refusals = sum(_is_refused(cast(dict[str, Any], question)) for question in questions)
+            questions = [mapping(each) for each in items(front.metadata.get("questions")) if isinstance(each, dict)]
+            refusals = sum(map(_is_refused, questions))
             if refusals < MIN_REFUSALS:
                 message = f"{refusals} of {len(questions)} questions must be refused, expected {MIN_REFUSALS}"
                 yield Finding(path, front.lines.get("questions", 0), "W-EVAL-01", message)
 
 
 def _is_refused(question: Mapping[str, Any]) -> bool:
-    return text(question, "category").lower() in _REFUSED or text(question, "expected_refusal").lower() == "true"
+    refused = text(question.get("expected_refusal")).lower() == "true"
+    return refused or text(question.get("category")).lower() in _REFUSED

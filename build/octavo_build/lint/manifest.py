@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import Any, cast
+from typing import Any
 
 from octavo_build.findings import Finding
 from octavo_build.lint.fields import check_fields, schema
-from octavo_build.lint.subject import Member, Subject, child_paths, entries, nested, text
+from octavo_build.lint.subject import Member, Subject, child_paths
 from octavo_build.skills import skill_resources
 from octavo_build.sources.audience import released
 from octavo_build.sources.expertpack import MANIFEST
 from octavo_build.sources.tiers import TIERS
+from octavo_build.values import items, mapping, text
 
 _TOLD_BY_THE_BUILD = frozenset({"slug", "name", "type"})
 _CODES = {"type": "manifest-type", "slug": "", "authority_boundary": "W-AUTH-02", "mcp.instructions": "W-MCP-03"}
@@ -52,7 +53,7 @@ def check_manifest(subject: Subject) -> Iterator[Finding]:
             if code := _CODES.get(where, code):
                 yield member.finding(code, message, where.partition(".")[0])
         if member.schema == (0, 0):
-            found = text(member.manifest, "schema_version")
+            found = text(member.manifest.get("schema_version"))
             yield member.finding("schema-version", f"schema_version: {found!r} is no version", "schema_version")
 
 
@@ -63,10 +64,10 @@ def check_tiers(subject: Subject) -> Iterator[Finding]:
         paths = {page.path for page in subject.pages} | subject.files.keys()
         inner = {path.removeprefix(member.prefix) for path in paths if path.startswith(member.prefix)}
         known = inner | {str(parent) for path in inner for parent in PurePosixPath(path).parents}
-        context = nested(member.manifest, "context")
+        context = mapping(member.manifest.get("context"))
         tiers: dict[str, str] = {}
         for tier in TIERS:
-            for path in (entry for entry in entries(context, tier) if isinstance(entry, str)):
+            for path in (entry for entry in items(context.get(tier)) if isinstance(entry, str)):
                 shown = path.strip("/")
                 if tiers.setdefault(shown, tier) != tier:
                     message = f"context: {path!r} is in {tiers[shown]} and in {tier}"
@@ -81,7 +82,7 @@ def check_always(subject: Subject) -> Iterator[Finding]:
     A composite's own `context` counts the whole pack, and may have twice as much.
     """
     for number, member in enumerate(subject.members):
-        context = nested(member.manifest, "context")
+        context = mapping(member.manifest.get("context"))
         if not context:
             continue
         whole = number == 0 and len(subject.members) > 1
@@ -92,7 +93,7 @@ def check_always(subject: Subject) -> Iterator[Finding]:
             message = f"the always tier has {size} bytes, expected at most {limit}"
             yield member.finding("W-TIER-01", message, "context")
         folders = {str(parent) for page in member.pages for parent in PurePosixPath(page.inner).parents}
-        for path in (entry for entry in entries(context, "always") if isinstance(entry, str)):
+        for path in (entry for entry in items(context.get("always")) if isinstance(entry, str)):
             shown = path.strip("/")
             if shown in folders:
                 yield member.finding("W-TIER-01", f"context.always: {path!r} is a folder", "context")
@@ -103,13 +104,13 @@ def check_always(subject: Subject) -> Iterator[Finding]:
 def check_prompts(subject: Subject) -> Iterator[Finding]:
     """The documents that `mcp.prompts` offers: there, workflows, and atomic. Paths begin at the member."""
     for member in subject.members:
-        prompts = entries(nested(member.manifest, "mcp"), "prompts")
+        prompts = items(mapping(member.manifest.get("mcp")).get("prompts"))
         if not prompts:
             continue
         documents = [document for document in subject.pack.documents if document.path.startswith(member.prefix)]
         named = {document.id: document for document in documents}
         named |= {document.path.removeprefix(member.prefix): document for document in documents}
-        for source in (text(cast(dict[str, Any], item), "source") for item in prompts if isinstance(item, dict)):
+        for source in (text(mapping(prompt).get("source")) for prompt in prompts):
             document = named.get(source)
             if source and document is None:
                 yield member.finding("E-MCP-01", f"mcp.prompts: {source!r} is no document of the pack", "mcp")
@@ -123,7 +124,7 @@ def check_authority(subject: Subject) -> Iterator[Finding]:
     """Whether every member says what it answers and what it does not."""
     for member in subject.members:
         written = member.manifest.get("authority_boundary")
-        boundary = nested(member.manifest, "authority_boundary")
+        boundary = mapping(member.manifest.get("authority_boundary"))
         if member.manifest and not written:
             yield member.finding("W-AUTH-01", "authority_boundary: missing")
         missing = [key for key in ("in_scope", "out_of_scope") if not _says_something(boundary, key)]
@@ -133,7 +134,7 @@ def check_authority(subject: Subject) -> Iterator[Finding]:
 
 
 def _says_something(boundary: Mapping[str, Any], key: str) -> bool:
-    said = entries(boundary, key) or [boundary.get(key)]
+    said = items(boundary.get(key)) or [boundary.get(key)]
     return any(isinstance(each, str) and each.strip() for each in said)
 
 
@@ -141,20 +142,20 @@ def check_composite(subject: Subject) -> Iterator[Finding]:
     """The child packs; that each has a manifest is the build's to say."""
     root, *children = subject.members
     manifest = root.manifest
-    composite = text(manifest, "type") == "composite"
+    composite = text(manifest.get("type")) == "composite"
     paths = child_paths(manifest)
 
     def wrong(message: str, key: str = "packs") -> Finding:
         return root.finding("composite-packs", message, key)
 
-    if composite and not entries(manifest, "packs"):
+    if composite and not items(manifest.get("packs")):
         yield wrong("a composite pack names no child pack")
     if not composite and "packs" in manifest:
-        yield wrong(f"packs: only a composite has them, and type is {text(manifest, 'type')!r}")
+        yield wrong(f"packs: only a composite has them, and type is {text(manifest.get('type'))!r}")
     for path in sorted(path for path, count in Counter(paths).items() if count > 1):
         yield wrong(f"packs: {path!r} is named twice")
-    items = [cast(dict[str, Any], item) for item in entries(manifest, "packs") if isinstance(item, dict)]
-    voices = [text(item, "path") for item in items if text(item, "role") == "voice"]
+    named = [mapping(item) for item in items(manifest.get("packs"))]
+    voices = [text(pack.get("path")) for pack in named if text(pack.get("role")) == "voice"]
     if len(voices) > 1:
         yield wrong(f"packs: {', '.join(voices)} all have the role voice, at most one may")
     if composite:
@@ -163,11 +164,11 @@ def check_composite(subject: Subject) -> Iterator[Finding]:
             folder = path.removesuffix(MANIFEST)
             if path.endswith(f"/{MANIFEST}") and not any(folder.startswith(prefix) for prefix in listed):
                 yield wrong(f"packs: {folder!r} has a {MANIFEST} and is not named")
-    for wanted in entries(nested(manifest, "conflicts"), "priority"):
+    for wanted in items(mapping(manifest.get("conflicts")).get("priority")):
         if isinstance(wanted, str) and not any(_is_called(child, wanted) for child in children):
             yield wrong(f"conflicts.priority: {wanted!r} is no child pack", "conflicts")
 
 
 def _is_called(child: Member, name: str) -> bool:
     folder = child.prefix.rstrip("/")
-    return name.strip("/") in (folder, PurePosixPath(folder).name, text(child.manifest, "slug"))
+    return name.strip("/") in (folder, PurePosixPath(folder).name, text(child.manifest.get("slug")))

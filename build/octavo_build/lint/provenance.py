@@ -10,7 +10,8 @@ from octavo_build.agent_knowledge import MIN_STATEMENT, canonical_statement
 from octavo_build.body_hashes import body_hashes
 from octavo_build.findings import Finding
 from octavo_build.lint.fields import check_fields
-from octavo_build.lint.subject import Member, Page, Subject, nested, text
+from octavo_build.lint.subject import Member, Page, Subject
+from octavo_build.values import mapping, text
 
 _SKIPPED_TYPES = frozenset({"index", "source", "proposition", "summary", "training"})
 
@@ -61,7 +62,7 @@ def _check_page(member: Member, page: Page, today: date | None) -> Iterator[Find
 
 
 def _cycle(member: Member, page: Page) -> str:
-    return page.text("refresh") or text(nested(member.manifest, "freshness"), "refresh_cycle")
+    return page.text("refresh") or text(mapping(member.manifest.get("freshness")).get("refresh_cycle"))
 
 
 def _stale_after(member: Member, page: Page) -> date | None:
@@ -86,8 +87,9 @@ def check_expiry(subject: Subject, today: date | None) -> Iterator[Finding]:
 
 
 def _expires(page: Page) -> date | None:
-    volatile = nested(page.metadata, "volatile")
-    return parse_date(text(volatile, "expires_at")) or _later(text(volatile, "fetched_at"), text(volatile, "refresh"))
+    volatile = mapping(page.metadata.get("volatile"))
+    fetched_at, refresh = text(volatile.get("fetched_at")), text(volatile.get("refresh"))
+    return parse_date(text(volatile.get("expires_at"))) or _later(fetched_at, refresh)
 
 
 def check_clock(subject: Subject, today: date | None) -> Iterator[Finding]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from octavo_build.findings import Finding
-from octavo_build.lint.subject import Page, Subject, entries
+from octavo_build.lint.subject import Page, Subject
+from octavo_build.values import items
 
 
 def check_requires(subject: Subject) -> Iterator[Finding]:
@@ -107,7 +108,7 @@ def check_supersedes(subject: Subject) -> Iterator[Finding]:
         names = {page.name for page in member.content}
         for page in member.content:
             written = page.text("supersedes")
-            for old in [written] if written else entries(page.metadata, "supersedes"):
+            for old in [written] if written else items(page.metadata.get("supersedes")):
                 name = PurePosixPath(old).name if isinstance(old, str) else ""
                 if old in paths or (name in names and name != page.name):
                     yield page.finding("W-V40-01", f"supersedes: {old!r}", "supersedes")

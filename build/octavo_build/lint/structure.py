@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from octavo_build.findings import Finding
-from octavo_build.lint.subject import INDEX, Member, Page, Subject, nested, text
+from octavo_build.lint.subject import INDEX, Member, Page, Subject
+from octavo_build.values import mapping, text
 
 PERSON_PREFIXES = {
     "facts": "facts-", "meta": "meta-", "mind": "mind-", "relationships": "rel-",
@@ -36,9 +37,9 @@ def check_names(subject: Subject) -> Iterator[Finding]:
 
 
 def _prefixes(member: Member) -> Mapping[str, str]:
-    written = nested(member.manifest, "file_prefixes").items()
+    written = mapping(member.manifest.get("file_prefixes")).items()
     declared = {key.strip("/"): value for key, value in written if isinstance(value, str)}
-    return declared or (PERSON_PREFIXES if text(member.manifest, "type") == "person" else {})
+    return declared or (PERSON_PREFIXES if text(member.manifest.get("type")) == "person" else {})
 
 
 def check_indexes(subject: Subject) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, cast
+from typing import Any
 
 from octavo_artifact.schema import Document
 from octavo_build import links
@@ -20,6 +20,7 @@ from octavo_build.pack import Pack
 from octavo_build.sources import NO_OPTIONS, Options, read
 from octavo_build.sources.expertpack import MANIFEST, child_prefix
 from octavo_build.sources.files import list_files, read_files
+from octavo_build.values import items, mapping, text
 
 INDEX = "_index.md"
 _YAML = (".yaml", ".yml")
@@ -58,7 +59,7 @@ class Page:
 
     def text(self, key: str) -> str:
         """A field that is one value, else empty."""
-        return text(self.metadata, key)
+        return text(self.metadata.get(key))
 
     def finding(self, code: str, message: str, key: str = "") -> Finding:
         """A finding at the line of a frontmatter key, or at the first line."""
@@ -83,7 +84,7 @@ class Member:
     @property
     def schema(self) -> tuple[int, int]:
         """The declared schema version; (0, 0) when there is none to be read."""
-        parts = text(self.manifest, "schema_version").split(".")
+        parts = text(self.manifest.get("schema_version")).split(".")
         numbers = [int(part) for part in parts[:2] if part.isascii() and part.isdigit() and len(part) < 5]
         return (numbers[0], numbers[1] if len(parts) > 1 else 0) if len(numbers) == len(parts[:2]) else (0, 0)
 
@@ -159,27 +160,8 @@ def subject_of(pack: Pack, files: Mapping[str, bytes] | None = None, prefixes: S
 
 def child_paths(manifest: Mapping[str, Any]) -> list[str]:
     """The paths of child packs that a composite's manifest names."""
-    items = entries(manifest, "packs")
-    paths = [cast(dict[str, Any], item).get("path") if isinstance(item, dict) else item for item in items]
+    paths = [mapping(item).get("path") if isinstance(item, dict) else item for item in items(manifest.get("packs"))]
     return [path for path in paths if isinstance(path, str)]
-
-
-def text(mapping: Mapping[str, Any], key: str) -> str:
-    """A field that is one value, without the space around it; else empty."""
-    value = mapping.get(key)
-    return value.strip() if isinstance(value, str) else ""
-
-
-def entries(mapping: Mapping[str, Any], key: str) -> list[Any]:
-    """A field that is a list; else empty."""
-    value = mapping.get(key)
-    return cast(list[Any], value) if isinstance(value, list) else []
-
-
-def nested(mapping: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """A field that is a mapping; else empty."""
-    value = mapping.get(key)
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
 def _member(prefix: str, files: Mapping[str, bytes], documents: Sequence[Document], pack: Pack) -> Member:

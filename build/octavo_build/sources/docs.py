@@ -25,10 +25,11 @@ from octavo_build.sources.documents import (
     with_unique_ids,
 )
 from octavo_build.sources.files import read_files
-from octavo_build.sources.identity import Identity, pack_slug, read_identity, truth
+from octavo_build.sources.identity import Identity, pack_slug, read_identity
 from octavo_build.sources.language import language_tag, languages_by_path
 from octavo_build.sources.mkdocs import Site, read_site
 from octavo_build.sources.selection import read_selection
+from octavo_build.values import truth
 
 DESCRIPTIONS = ("description", "summary", "excerpt")
 TAGS = ("tags", "keywords", "categories")

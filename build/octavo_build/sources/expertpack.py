@@ -25,6 +25,7 @@ from octavo_build.sources.documents import read_document, with_unique_ids
 from octavo_build.sources.files import MARKDOWN, SourceFile, read_files
 from octavo_build.sources.identity import Identity, pack_slug, read_identity
 from octavo_build.sources.tiers import Tiers, tiers_of
+from octavo_build.values import items, mapping
 
 MANIFEST = "manifest.yaml"
 OVERRIDES = "overrides/context.yaml"
@@ -142,12 +143,12 @@ def _activation(document: Document, front: Frontmatter, findings: list[Finding])
         expected = f"{', '.join(_ACTIVATION)}, each a list of words"
         message = f"activation: found {', '.join(map(repr, wrong))}, expected {expected}"
         findings.append(Finding(document.path, front.lines["activation"], "frontmatter-value", message))
-    kept = {key: _list(given[key]) for key in _ACTIVATION if key in given and key not in wrong}
+    kept = {key: items(given[key]) for key in _ACTIVATION if key in given and key not in wrong}
     return canonical_json(kept).decode().rstrip("\n") if kept else None
 
 
 def _is_words(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in cast(list[Any], value))
+    return isinstance(value, list) and all(isinstance(item, str) for item in items(value))
 
 
 def _with_sidecars(
@@ -207,7 +208,7 @@ def _member(  # noqa: PLR0917  # a pack's place and its manifest's
 
 def _children(root: Path, manifest: Mapping[str, Any], findings: list[Finding]) -> Iterator[_Member]:
     """The child packs a composite names; one that lies outside the composite's folder goes by its folder's name."""
-    for item in _list(manifest.get("packs")):
+    for item in items(manifest.get("packs")):
         fields = cast(dict[str, Any], item) if isinstance(item, dict) else {"path": item}
         path = fields.get("path")
         child = root / path if isinstance(path, str) else None
@@ -249,13 +250,12 @@ def _files(members: Sequence[_Member], findings: list[Finding]) -> list[tuple[_M
 
 def _overrides(root: Path, manifest: Mapping[str, Any], children: list[_Member], findings: list[Finding]) -> Tiers:
     """The composite's `context.overrides`, keyed by a child's path, folder name or slug, and those in OVERRIDES."""
-    context = manifest.get("context")
-    written = {MANIFEST: cast(dict[str, Any], context).get("overrides") if isinstance(context, dict) else None}
+    written: dict[str, Any] = {MANIFEST: mapping(manifest.get("context")).get("overrides")}
     if (root / OVERRIDES).is_file():
         written[OVERRIDES] = _manifest(root, OVERRIDES, findings, OVERRIDES)
     tiers: dict[str, str] = {}
     for file, overrides in written.items():
-        for key, context_of_child in (cast(dict[str, Any], overrides) if isinstance(overrides, dict) else {}).items():
+        for key, context_of_child in mapping(overrides).items():
             wanted = key.strip("/")
             child = next(
                 (c for c in children if wanted in (c.prefix.rstrip("/"), PurePosixPath(c.prefix).name, c.slug)), None
@@ -270,10 +270,8 @@ def _overrides(root: Path, manifest: Mapping[str, Any], children: list[_Member],
 def _place(document: Document, front: Frontmatter, member: _Member, tier: str) -> Document:
     """The document with what the format decides: its governing pack, tier, strategy and place in the search pool."""
     scope = _text(front.metadata.get("concept_scope")) or "single"
-    legacy = front.metadata.get("retrieval")
-    strategy = _text(front.metadata.get("retrieval_strategy")) or _text(
-        cast(dict[str, Any], legacy).get("strategy") if isinstance(legacy, dict) else None
-    )
+    legacy = mapping(front.metadata.get("retrieval"))
+    strategy = _text(front.metadata.get("retrieval_strategy")) or _text(legacy.get("strategy"))
     raw_notes = document.type == "source" and strategy is None
     if scope == "navigation" or PurePosixPath(document.path).name in NAVIGATION_FILES:
         strategy = "navigation"
@@ -288,11 +286,8 @@ def _place(document: Document, front: Frontmatter, member: _Member, tier: str) -
 
 
 def _text(value: object) -> str | None:
+    # with the space around it, which `values.text` takes away: strategies and scopes are compared as written
     return value if isinstance(value, str) else None
-
-
-def _list(value: object) -> list[Any]:
-    return cast(list[Any], value) if isinstance(value, list) else []
 
 
 def _recognises(root: Path) -> bool:

@@ -21,12 +21,13 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from octavo_artifact.errors import ConfigError
 from octavo_artifact.ids import canonical_json, sha256_hex
 from octavo_build.sources.identity import PACK_FILE, read_identity
+from octavo_build.values import mapping
 
 PROTOCOLS = ("https", "ssh", "file")
 TIME_LIMIT = 900
@@ -82,7 +83,7 @@ def git_source(pack: str, metadata: Mapping[str, Any]) -> GitSource | None:
     written = metadata.get("source")
     if written is None:
         return None
-    fields = cast(dict[str, Any], written) if isinstance(written, dict) else {}
+    fields = mapping(written)
     url, commit, path = (fields.get(key) or "" for key in ("git", "commit", "path"))
     where = f"{pack}/{PACK_FILE}: source"
     if not (isinstance(url, str) and _is_url(url)):

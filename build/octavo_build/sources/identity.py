@@ -13,6 +13,7 @@ from octavo_artifact.ids import SLUG
 from octavo_artifact.parameters import DEFAULTS, read_retrieval
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import read_yaml
+from octavo_build.values import truth
 
 PACK_FILE = "pack.yaml"
 """Says what a folder's own format leaves open: its format, slug, name, version, description."""
@@ -72,12 +73,6 @@ class Identity:
     def refuse(self, key: str, message: str, code: str = "manifest-field") -> None:
         """Record that a field cannot be used."""
         self.findings.append(Finding(self.file, 0, code, f"{key}: {message}"))
-
-
-def truth(value: object) -> bool | None:
-    """What a scalar as written means as YAML 1.1 has it; None when it is neither."""
-    words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-    return words.get(value.strip().casefold()) if isinstance(value, str) else None
 
 
 def read_identity(root: Path, name: str = PACK_FILE) -> Identity:

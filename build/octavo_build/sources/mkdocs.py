@@ -6,11 +6,11 @@ import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
 
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import read_yaml
 from octavo_build.sources.files import MAX_FILE_BYTES
+from octavo_build.values import items, mapping, text
 
 MKDOCS = ("mkdocs.yml", "mkdocs.yaml")
 
@@ -36,22 +36,17 @@ def read_site(root: Path, findings: list[Finding]) -> Site:
         findings.append(Finding(name, 0, "file-unreadable", error.strerror or "cannot be read"))
         return Site()
     findings += front.findings
-    folder = _text(front.metadata.get("docs_dir")) or "docs"
+    folder = text(front.metadata.get("docs_dir")) or "docs"
     pages = _pages(front.metadata.get("nav"))
     titles = {posixpath.normpath(posixpath.join(folder, page)): title for title, page in reversed(list(pages))}
-    return Site(_text(front.metadata.get("site_name")), _text(front.metadata.get("site_description")), titles)
+    return Site(text(front.metadata.get("site_name")), text(front.metadata.get("site_description")), titles)
 
 
 def _pages(nav: object) -> Iterator[tuple[str, str]]:
     """Title and path of the pages of a `nav`, in order; a page alone has no title."""
-    for item in cast(list[Any], nav) if isinstance(nav, list) else []:
-        if isinstance(item, dict):
-            for title, page in cast(dict[str, Any], item).items():
-                if isinstance(page, str):
-                    yield title, page
-                else:
-                    yield from _pages(page)
-
-
-def _text(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""
+    for item in items(nav):
+        for title, page in mapping(item).items():
+            if isinstance(page, str):
+                yield title, page
+            else:
+                yield from _pages(page)

@@ -21,6 +21,7 @@ from octavo_build.sources.adapter import Adapter, Options
 from octavo_build.sources.documents import read_document, with_unique_ids
 from octavo_build.sources.files import SourceFile, list_files, read_files
 from octavo_build.sources.identity import PACK_FILE, Identity, pack_slug, read_identity
+from octavo_build.values import text
 
 IGNORE_FILE = ".okfignore"
 MAX_PATTERNS = 200
@@ -51,7 +52,7 @@ def read(root: Path, options: Options) -> Pack:  # every adapter's signature
             documents.append(document)
             findings += found
     unique, duplicates = with_unique_ids(slug, documents)
-    version = okf.text(fronts[INDEX].metadata.get("okf_version")) if INDEX in fronts else ""
+    version = text(fronts[INDEX].metadata.get("okf_version")) if INDEX in fronts else ""
     return Pack(
         slug=slug,
         name=identity.text("name") or root.resolve().name,
@@ -60,10 +61,10 @@ def read(root: Path, options: Options) -> Pack:  # every adapter's signature
         description=identity.text("description") or "",
         entry_point=INDEX if INDEX in fronts else None,
         source_format="okf",
+        retrieval=identity.retrieval(),
         metadata=({"okf_version": version} if version else {}) | identity.metadata,
         documents=unique,
         findings=tuple(sorted(findings + duplicates)),
-        retrieval=identity.retrieval(),
         fronts=fronts,
     )
 
@@ -82,7 +83,7 @@ def _read_file(file: SourceFile, slug: str) -> tuple[Document, Frontmatter, list
         return replace(document, strategy="navigation", searchable=False), front, findings
     faults = list(_faults(file, front, findings))
     findings = [each for each in findings if each.code not in _NO_METADATA]
-    if faults or not okf.text(front.metadata.get("type")):
+    if faults or not text(front.metadata.get("type")):
         return replace(document, tier="on_demand", searchable=False), front, findings + faults
     return _concept(document, front, findings), front, findings
 
@@ -96,10 +97,10 @@ def _concept(document: Document, front: Frontmatter, findings: list[Finding]) ->
         findings.append(Finding(document.path, front.lines.get("stale_after", 1), "date-invalid", message))
     return replace(
         document,
-        type=okf.text(metadata.get("type")),
+        type=text(metadata.get("type")),
         tags=okf.tags(metadata.get("tags")),
-        verified_at=okf.text(verified.get("at")) if okf.instant(verified.get("at")) else None,
-        verified_by=okf.text(verified.get("by")) or None,
+        verified_at=text(verified.get("at")) if okf.instant(verified.get("at")) else None,
+        verified_by=text(verified.get("by")) or None,
         confidence=okf.trust_tier(metadata.get("verified")),
         expires_at=expires and expires.isoformat(),
     )
@@ -114,7 +115,7 @@ def _faults(file: SourceFile, front: Frontmatter, findings: list[Finding]) -> It
         is_side = PurePosixPath(file.path).stem.upper() in _SIDE_FILES
         code = "okf-side-file" if is_side else "okf-frontmatter-missing"
         yield Finding(file.path, unread.line if unread else 1, code, unread.message if unread else "no frontmatter")
-    elif not okf.text(front.metadata.get("type")):
+    elif not text(front.metadata.get("type")):
         value = front.metadata.get("type")
         found = "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else "nothing"
         message = f"type: expected text, found {found}"

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, cast
+from typing import Any
 
 from octavo_artifact.ids import knowledge_uri, slugify
 from octavo_artifact.schema import Document
@@ -23,6 +23,7 @@ from octavo_build.sources.adapter import Adapter, Options
 from octavo_build.sources.documents import read_document, with_unique_ids
 from octavo_build.sources.files import SourceFile, list_files, read_files
 from octavo_build.sources.identity import PACK_FILE, Identity, ascii_slug, read_identity
+from octavo_build.values import items, text
 
 NAME = "repository"
 DEFAULT_ROOTS = ("design/", "backlog/docs/", "backlog/decisions/")
@@ -120,6 +121,7 @@ def read(root: Path, options: Options) -> Pack:
         description=identity.text("description") or "",
         entry_point=None,
         source_format=NAME,
+        retrieval=identity.retrieval(),
         metadata={**identity.metadata, "owner": repository.owner},
         documents=unique,
         findings=tuple(sorted({*findings, *duplicates})),
@@ -138,11 +140,11 @@ def _written_roots(identity: Identity) -> tuple[str, ...]:
     written = identity.metadata.get("roots")
     if isinstance(written, str):
         return split_roots(written)
-    items = cast(list[Any], written) if isinstance(written, list) else []
-    if written is not None and not (items and all(isinstance(item, str) for item in items)):
+    folders = items(written)
+    if written is not None and not (folders and all(isinstance(folder, str) for folder in folders)):
         identity.refuse("roots", "expected a list of folders")
         return ()
-    return tuple(root for item in items if (root := item.strip()))
+    return tuple(filter(None, map(text, folders)))
 
 
 def _files(repository: _Repository, findings: list[Finding]) -> Iterator[SourceFile]:

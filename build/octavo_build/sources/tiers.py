@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Any, cast
 
 from pathspec import GitIgnoreSpec
+
+from octavo_build.values import items, mapping
 
 TIERS = ("always", "searchable", "on_demand")
 
@@ -49,8 +50,7 @@ def tiers_of(context: object, prefix: str) -> dict[str, str]:
 
 
 def _entries(context: object, tier: str) -> Iterator[str]:
-    entries = cast(dict[str, Any], context).get(tier) if isinstance(context, dict) else None
-    return (path for path in (cast(list[Any], entries) if isinstance(entries, list) else []) if isinstance(path, str))
+    return (path for path in items(mapping(context).get(tier)) if isinstance(path, str))
 
 
 def _plain_parts(path: str) -> int:

@@ -76,11 +76,12 @@ def opened_packs(arguments: Namespace) -> Any:
     return catalog
 
 
-def servable(dist: Path, today: date | None, audience: str) -> Any:
+def servable(dist: Path, today: date | None, audience: str, operator: Any = None) -> Any:
     """The catalog of a server, which tells what it does not serve. Raises ArtifactError when that is everything."""
     from octavo_serve.catalog import open_catalog
+    from octavo_serve.search import NO_OPERATOR
 
-    catalog = open_catalog(dist, today, audience)
+    catalog = open_catalog(dist, today, audience, operator or NO_OPERATOR)
     if not catalog.packs:
         raise ArtifactError(f"no pack can be served: {_reasons(catalog)}")
     for slug, reason in catalog.refused.items():

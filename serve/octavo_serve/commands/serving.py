@@ -43,14 +43,18 @@ def _serve_arguments(parser: ArgumentParser) -> None:
 
 def _serve(arguments: Namespace) -> int:
     from octavo_serve.configuration import configure
+    from octavo_serve.rerank import open_reranker
     from octavo_serve.run import address, bind, serve
+    from octavo_serve.search import Operator
 
     names = ("dist", "audience", "host", "port", "allowed_hosts", "allowed_origins")
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
     settings = configure(arguments.config, os.environ, given)
     if settings.dist is None:
         raise ConfigError("dist: missing, expected a folder of releases: `octavo serve DIST`, or `dist` in octavo.yaml")
-    catalog = servable(settings.dist, arguments.today, settings.audience)
+    reranker = open_reranker(settings.reranker, os.environ) if settings.reranker else None
+    operator = Operator(settings.retrieval, reranker)
+    catalog = servable(settings.dist, arguments.today, settings.audience, operator)
     for key in settings.keys:
         for slug in sorted((key.slugs or frozenset()) - catalog.packs.keys()):
             print(f"octavo: key {key.name} is for {slug}, which is not served", file=sys.stderr)
@@ -158,6 +162,7 @@ SERVE = Command(
     "GET /healthz.\n"
     "Each release is verified first; a damaged one is refused by name and the others are served.\n"
     "Settings come from options, then OCTAVO_* variables, then the file --config or OCTAVO_CONFIG names.\n"
+    "Keys, rate limits and a reranker have no options: they are set in that file.\n"
     "Exit codes: 1 nothing can be served, 2 wrong arguments or settings.",
     examples=(
         "octavo serve dist",

@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import date
-from typing import Any, cast
+from typing import Any
 
 from octavo_build import okf
 from octavo_build.findings import Finding
 from octavo_build.lint.okf.bundle import Bundle
-from octavo_build.lint.subject import Page, entries
+from octavo_build.lint.subject import Page
+from octavo_build.values import items, mapping, mappings, one_or_more, text
 
 STATUSES = ("draft", "stable", "deprecated")
 _ACTOR = re.compile(r"(?:human|process|team):\S+|[^\s:/]+/\S+")
@@ -32,11 +33,11 @@ def _check_tags(page: Page) -> Iterator[Finding]:
     if value is None:
         yield page.finding("okf-tags-missing", "tags: missing", "tags")
         return
-    items = entries(page.metadata, "tags")
-    if not isinstance(value, list) or not all(okf.text(item) for item in items):
-        found = "text" if isinstance(value, str) else "a list of other things" if items else "something else"
+    written = items(value)
+    if not isinstance(value, list) or not all(map(text, written)):
+        found = "text" if isinstance(value, str) else "a list of other things" if written else "something else"
         yield page.finding("okf-tags-shape", f"tags: found {found}, expected a list of words", "tags")
-    counts = Counter(okf.text(item).casefold() for item in items if okf.text(item))
+    counts = Counter(text(item).casefold() for item in written if text(item))
     if repeated := sorted(tag for tag, count in counts.items() if count > 1):
         yield page.finding("okf-tags-duplicate", f"tags: {', '.join(repeated[:5])}", "tags")
     if raised := [tag for tag in page.document.tags if tag != tag.lower()]:
@@ -49,11 +50,11 @@ def check_trust(bundle: Bundle) -> Iterator[Finding]:
         generated, verified = page.metadata.get("generated"), page.metadata.get("verified")
         if generated is None and "timestamp" not in page.metadata:
             yield page.finding("okf-generated-missing", "generated: missing")
-        if generated is not None and not okf.text(okf.mapping(generated).get("by")):
+        if generated is not None and not text(mapping(generated).get("by")):
             yield page.finding("okf-generated-shape", "generated: expected a mapping with by", "generated")
         if verified is not None:
             yield from _check_verified(page, verified)
-        made = okf.instant(okf.mapping(generated).get("at"))
+        made = okf.instant(mapping(generated).get("at"))
         checked = okf.instant(page.document.verified_at)
         if made and checked and checked[0] < made[0]:
             message = f"verified at {page.document.verified_at}, before it was made"
@@ -64,10 +65,9 @@ def check_trust(bundle: Bundle) -> Iterator[Finding]:
 
 
 def _check_verified(page: Page, verified: object) -> Iterator[Finding]:
-    items = cast(list[Any], verified) if isinstance(verified, list) else [verified]
-    for number, item in enumerate(items, 1):
-        entry = okf.mapping(item)
-        lacks = [key for key in ("by", "at") if not okf.text(entry.get(key))]
+    for number, item in enumerate(one_or_more(verified), 1):
+        entry = mapping(item)
+        lacks = [key for key in ("by", "at") if not text(entry.get(key))]
         if not isinstance(item, dict):
             yield page.finding("okf-verified-shape", f"verified: entry {number} is no mapping", "verified")
         elif lacks:
@@ -75,9 +75,9 @@ def _check_verified(page: Page, verified: object) -> Iterator[Finding]:
 
 
 def _actors(page: Page) -> Iterator[tuple[str, str]]:
-    found = [("generated", okf.text(okf.mapping(page.metadata.get("generated")).get("by")))]
-    found += [("verified", okf.text(entry.get("by"))) for entry in okf.entries(page.metadata.get("verified"))]
-    found += [("sources", okf.text(entry.get("author"))) for entry in okf.entries(page.metadata.get("sources"))]
+    found = [("generated", text(mapping(page.metadata.get("generated")).get("by")))]
+    found += [("verified", text(entry.get("by"))) for entry in mappings(page.metadata.get("verified"))]
+    found += [("sources", text(entry.get("author"))) for entry in mappings(page.metadata.get("sources"))]
     return (pair for pair in found if pair[1])
 
 
@@ -85,10 +85,10 @@ def check_lifecycle(bundle: Bundle) -> Iterator[Finding]:
     """Status, and the form of every instant."""
     for page in bundle.concepts:
         status = page.metadata.get("status")
-        if status is not None and okf.text(status) not in STATUSES:
-            found = okf.text(status)[:60] or "no text"
+        if status is not None and text(status) not in STATUSES:
+            found = text(status)[:60] or "no text"
             yield page.finding("okf-status", f"status: {found!r} is none of {', '.join(STATUSES)}", "status")
-        if okf.text(status) == "draft":
+        if text(status) == "draft":
             yield page.finding("okf-draft", "status: draft", "status")
         for key, where, value in _instants(page):
             found = okf.instant(value)
@@ -102,14 +102,14 @@ def check_lifecycle(bundle: Bundle) -> Iterator[Finding]:
 def _instants(page: Page) -> Iterator[tuple[str, str, Any]]:
     metadata = page.metadata
     found: list[tuple[str, str, Any]] = [(key, key, metadata.get(key)) for key in ("timestamp", "stale_after")]
-    found.append(("generated", "generated.at", okf.mapping(metadata.get("generated")).get("at")))
-    found += [("verified", "verified.at", entry.get("at")) for entry in okf.entries(metadata.get("verified"))]
-    sources = okf.entries(metadata.get("sources"))
+    found.append(("generated", "generated.at", mapping(metadata.get("generated")).get("at")))
+    found += [("verified", "verified.at", entry.get("at")) for entry in mappings(metadata.get("verified"))]
+    sources = mappings(metadata.get("sources"))
     found += [("sources", "sources.last_modified", entry.get("last_modified")) for entry in sources]
     windows = [("usage_window", metadata.get("usage_window"))]
     windows += [("sources", entry.get("usage_window")) for entry in sources]
     for end in ("from", "to"):
-        found += [(key, f"usage_window.{end}", okf.mapping(window).get(end)) for key, window in windows]
+        found += [(key, f"usage_window.{end}", mapping(window).get(end)) for key, window in windows]
     return (each for each in found if each[2] is not None)
 
 
@@ -147,25 +147,24 @@ def check_sources(bundle: Bundle) -> Iterator[Finding]:
 def _check_source_list(page: Page, value: object) -> Iterator[Finding]:
     if not isinstance(value, list):
         yield page.finding("okf-sources-shape", "sources: expected a list", "sources")
-    items = cast(list[Any], value) if isinstance(value, list) else [value]
-    for number, item in enumerate(items, 1):
-        if not okf.text(okf.mapping(item).get("resource")):
+    for number, item in enumerate(one_or_more(value), 1):
+        if not text(mapping(item).get("resource")):
             found = "has no resource" if isinstance(item, dict) else "is no mapping"
             yield page.finding("okf-sources-shape", f"sources: entry {number} {found}", "sources")
-    sources = okf.entries(value)
-    ids = Counter(okf.text(entry.get("id")) for entry in sources if okf.text(entry.get("id")))
+    sources = mappings(value)
+    ids = Counter(text(entry.get("id")) for entry in sources if text(entry.get("id")))
     for name in sorted(name for name, count in ids.items() if count > 1):
         yield page.finding("okf-source-duplicate", f"sources: id {name[:60]!r} stands twice", "sources")
     counted = [entry for entry in sources if entry.get("usage_count") is not None]
     for entry in counted:
-        if not _COUNT.fullmatch(okf.text(entry["usage_count"])):
+        if not _COUNT.fullmatch(text(entry["usage_count"])):
             yield page.finding("okf-usage-count", "sources: usage_count is no whole number", "sources")
     if any("usage_window" not in entry for entry in counted) and "usage_window" not in page.metadata:
         yield page.finding("okf-usage-window", "sources: usage_count without usage_window", "sources")
 
 
 def _check_footnotes(page: Page) -> Iterator[Finding]:
-    ids = {okf.text(entry.get("id")) for entry in okf.entries(page.metadata.get("sources"))} - {""}
+    ids = {text(entry.get("id")) for entry in mappings(page.metadata.get("sources"))} - {""}
     used = {link.target: link.line for link in reversed(page.links) if link.kind == "footnote"}
     texts = {link.target.casefold() for link in page.links if link.kind == "footnote_text"}
     # [^a]: https://... is a link definition to a CommonMark parser
@@ -191,12 +190,12 @@ def check_computations(bundle: Bundle) -> Iterator[Finding]:
             found = "both in the text and by path" if written else "neither in the text nor by path"
             yield page.finding("okf-computation-body", f"the computation stands {found}", "computation")
         value = page.metadata.get("parameters")
-        items = entries(page.metadata, "parameters")
-        named_and_typed = (okf.text(okf.mapping(i).get("name")) and okf.text(okf.mapping(i).get("type")) for i in items)
+        entries = map(mapping, items(value))
+        named_and_typed = (text(entry.get("name")) and text(entry.get("type")) for entry in entries)
         if value is not None and not (isinstance(value, list) and all(named_and_typed)):
             message = "parameters: expected a list whose entries have name and type"
             yield page.finding("okf-computation-parameter", message, "parameters")
-        if not okf.text(okf.mapping(page.metadata.get("attester")).get("resource")):
+        if not text(mapping(page.metadata.get("attester")).get("resource")):
             yield page.finding("okf-computation-attester", "attester: no resource", "attester")
 
 
