@@ -47,21 +47,7 @@ def evaluate(
     the pack says; `timings` receives how long each search took. `check_files` says whether the questions are about
     this pack.
     """
-    mode = {} if gate is None else {"gate": gate}
-    answers: dict[str, Mapping[str, Any]] = {}
-    for query in cases.queries:
-        start = perf_counter()
-        answers[query.id] = target.search(query.text, k, {**query.filters, **mode})
-        if timings is not None:
-            timings.append(Timing(query.id, perf_counter() - start))
-    found = {query_id: _files(answer) for query_id, answer in answers.items()}
-    qrels = {
-        query.id: {qrel.doc_id: qrel.relevance for qrel in query.expected} for query in cases.queries if query.expected
-    }
-    figures = of_the_field(qrels, {query_id: [doc.doc_id for doc in docs] for query_id, docs in found.items()})
-    queries = tuple(
-        _result(query, answers[query.id], found[query.id], figures.get(query.id, {})) for query in cases.queries
-    )
+    queries = ask(target, cases, k, gate, timings)
     return Results(
         cases=Cases(cases.file, cases_sha256(cases.queries), len(cases.queries)),
         artifact=target.artifact,
@@ -74,6 +60,27 @@ def evaluate(
             for category in sorted({query.category for query in queries})
         },
         queries=queries,
+    )
+
+
+def ask(
+    target: Target, cases: QuerySet, k: int, gate: GateMode | None, timings: list[Timing] | None = None
+) -> tuple[QueryResult, ...]:
+    """What came back for each question, and how good it was; see `evaluate`."""
+    mode = {} if gate is None else {"gate": gate}
+    answers: dict[str, Mapping[str, Any]] = {}
+    for query in cases.queries:
+        start = perf_counter()
+        answers[query.id] = target.search(query.text, k, {**query.filters, **mode})
+        if timings is not None:
+            timings.append(Timing(query.id, perf_counter() - start))
+    found = {query_id: _files(answer) for query_id, answer in answers.items()}
+    qrels = {
+        query.id: {qrel.doc_id: qrel.relevance for qrel in query.expected} for query in cases.queries if query.expected
+    }
+    figures = of_the_field(qrels, {query_id: [doc.doc_id for doc in docs] for query_id, docs in found.items()})
+    return tuple(
+        _result(query, answers[query.id], found[query.id], figures.get(query.id, {})) for query in cases.queries
     )
 
 
