@@ -21,7 +21,7 @@ from octavo_evals.bootstrap import estimates, paired
 from octavo_evals.measures import NAMES
 from octavo_evals.queries import QuerySet
 from octavo_evals.results import LOWER_IS_BETTER, Artifact, Cases, Estimate, cases_sha256
-from octavo_evals.retrieval import RESULTS, ask, check_files
+from octavo_evals.retrieval import RESULTS, ask, check_files, libraries
 from octavo_evals.targets import Release
 from octavo_serve.encoder import CACHED_QUERIES
 
@@ -66,6 +66,10 @@ class Ablation:
     artifacts: tuple[Artifact, ...]
     cases: tuple[Cases, ...]
     """Of each artifact of the same place."""
+    configurations: tuple[Mapping[str, Any], ...]
+    """What decides the answers of each artifact; see `results.Configuration`."""
+    libraries: Mapping[str, str]
+    """Versions of what decides an answer or a figure."""
     k: int
     """Passages asked for."""
     gate: GateMode | None
@@ -98,6 +102,8 @@ def ablate(
     return Ablation(
         artifacts=tuple(release.artifact for release, _ in asked),
         cases=tuple(Cases(cases.file, cases_sha256(cases.queries), len(cases.queries)) for _, cases in asked),
+        configurations=tuple(release.parameters for release, _ in asked),
+        libraries=libraries(),
         k=k,
         gate=gate,
         date=today,
@@ -163,6 +169,7 @@ def read_ablation(path: Path) -> Ablation:
             return Ablation(
                 artifacts=tuple(Artifact(**each) for each in fields.pop("artifacts")),
                 cases=tuple(Cases(**each) for each in fields.pop("cases")),
+                configurations=tuple(fields.pop("configurations")),
                 variations=tuple(map(_read_variation, fields.pop("variations"))),
                 **fields,
             )

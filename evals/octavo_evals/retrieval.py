@@ -52,7 +52,7 @@ def evaluate(
         cases=Cases(cases.file, cases_sha256(cases.queries), len(cases.queries)),
         artifact=target.artifact,
         configuration=Configuration({**target.parameters, "k": k, "gate": gate}),
-        libraries={"octavo": __version__, **{name: version(name) for name in LIBRARIES}},
+        libraries=libraries(),
         date=today,
         measures=estimates([query.measures for query in queries], NAMES),
         categories={
@@ -61,6 +61,11 @@ def evaluate(
         },
         queries=queries,
     )
+
+
+def libraries() -> dict[str, str]:
+    """Versions of what decides an answer or a figure."""
+    return {"octavo": __version__, **{name: version(name) for name in LIBRARIES}}
 
 
 def ask(
