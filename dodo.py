@@ -132,3 +132,8 @@ def task_bench():
     """Measurements: CPU time, and ratios against a baseline of the same run."""
     for bench in BENCHES:
         yield {"name": bench.stem, "actions": [Interactive(f"{executable} {bench}")], "uptodate": [False]}
+
+
+def task_retrieval():
+    """Evidence for retrieval, evals/RETRIEVAL.md: the collections that are on this machine, a stage off in turn."""
+    return {"actions": [Interactive(f"{executable} -m octavo_evals.evidence")], "uptodate": [False]}

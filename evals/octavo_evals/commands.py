@@ -28,6 +28,9 @@ FLOORS = "floors.yaml"
 NOISE = "noise.json"
 """What the folder of a pack's evaluation holds, besides the committed results."""
 
+ABLATED = ("R_cap@1", "R_cap@5", "RR", "nDCG@10", "must_not@5", "right_refusal", "false_refusal")
+"""Measures that `ablate` shows unless it is asked for others."""
+
 KEY_VARIABLE = "OCTAVO_KEY"
 
 
@@ -47,6 +50,21 @@ def _arguments(parser: ArgumentParser) -> None:
     table = _verb(verbs, "table", "show results", _table)
     table.add_argument("results", nargs="+", type=Path, metavar="RESULTS")
     table.add_argument("--categories", action="store_true", help="show the figures of each category too")
+
+    ablate = _verb(verbs, "ablate", "ask the questions with each stage of the search off in turn", _ablate)
+    ablate.add_argument("cases", nargs="+", type=Path, metavar="CASES", help="query sets; the table is over all")
+    _cases_options(ablate)
+    _release_options(ablate)
+    ablate.add_argument("--k", type=_k, default=50, metavar="N", help="passages to ask for (50)")
+    ablate.add_argument(
+        "--gate", choices=get_args(GateMode), help="what becomes of an improbable answer (the pack's own)"
+    )
+    ablate.add_argument("--variations", type=Path, metavar="FILE", help="YAML: name to parameters of the search")
+    ablate.add_argument("--only", action="append", metavar="NAME", help="only this variation; may be repeated")
+    ablate.add_argument(
+        "--measures", type=_measures, default=ABLATED, metavar="LIST", help=f"measures to show ({','.join(ABLATED)})"
+    )
+    ablate.add_argument("--out", type=Path, metavar="FILE", help="also write the figures, as JSON")
 
     report = _verb(verbs, "report", "write results as one HTML page, with what was won and lost", _report)
     report.add_argument(
@@ -114,13 +132,17 @@ def _cases_options(parser: ArgumentParser) -> None:
 
 
 def _target_options(parser: ArgumentParser) -> None:
-    parser.add_argument("--dist", type=Path, default=Path("dist"), help="folder of releases (dist)")
     parser.add_argument(
         "--url",
         metavar="ENDPOINT",
         help="ask a server instead: its address, its MCP endpoint, or a command that speaks MCP on stdio; "
         f"{KEY_VARIABLE} in the environment is its key",
     )
+    _release_options(parser)
+
+
+def _release_options(parser: ArgumentParser) -> None:
+    parser.add_argument("--dist", type=Path, default=Path("dist"), help="folder of releases (dist)")
     parser.add_argument("--pack", metavar="SLUG", help="pack to ask (the one that the query set names)")
     parser.add_argument("--release", metavar="DIGEST", help="release in DIST to ask (the current one)")
     parser.add_argument("--today", type=_day, metavar="YYYY-MM-DD", help="day of the answers (that of the questions)")
@@ -137,6 +159,15 @@ def _day(text: str) -> str:
     except ValueError:
         pass
     raise ArgumentTypeError(f"{text!r}, expected a day as YYYY-MM-DD")
+
+
+def _measures(text: str) -> tuple[str, ...]:
+    from octavo_evals.measures import NAMES
+
+    names = tuple(text.split(","))
+    if unknown := [name for name in names if name not in NAMES]:
+        raise ArgumentTypeError(f"{unknown[0]!r}, expected some of {', '.join(NAMES)}")
+    return names
 
 
 def _k(text: str) -> int:
@@ -212,6 +243,28 @@ def _latency(timings: Iterable[Timing]) -> dict[str, Any]:
     seconds = {timing.id: round(timing.seconds, 6) for timing in timings}
     p50, p95 = np.quantile(list(seconds.values()), (0.5, 0.95)).tolist()
     return {"p50": round(p50, 6), "p95": round(p95, 6), "total": round(sum(seconds.values()), 6), "seconds": seconds}
+
+
+def _ablate(arguments: Namespace) -> int:
+    from octavo_evals.ablation import STAGES, ablate, ablation_bytes, read_variations
+    from octavo_evals.render import ablation_table
+    from octavo_evals.targets import open_target
+
+    variations = read_variations(arguments.variations) if arguments.variations else STAGES
+    if unknown := sorted(set(arguments.only or ()) - variations.keys()):
+        raise ConfigError(f"--only: {unknown[0]!r}, expected one of {', '.join(variations)}")
+    chosen = {name: each for name, each in variations.items() if name in (arguments.only or variations)}
+    sets = [_cases(arguments, path) for path in arguments.cases]
+    today = _today(arguments.today, sets[0])
+    asked = [
+        (open_target(arguments.dist, arguments.pack or cases.pack, arguments.release, _date(today)), cases)
+        for cases in sets
+    ]
+    found = ablate(asked, chosen, today, k=arguments.k, gate=arguments.gate)
+    if arguments.out:
+        arguments.out.write_bytes(ablation_bytes(found))
+    print(ablation_table(found, arguments.measures))
+    return 0
 
 
 def _table(arguments: Namespace) -> int:
@@ -333,6 +386,7 @@ EVAL = Command(
     examples=(
         "octavo eval run evals/octavo/questions.yaml --dist dist --out new.json",
         "octavo eval run golden.yaml --url https://kb.example.org/mcp --pack octavo --today 2026-11-30",
+        "octavo eval ablate evals/octavo/questions.yaml --dist dist --measures RR,nDCG@10",
         "octavo eval table evals/*/results.json --categories",
         "octavo eval gate check evals/octavo/results.json --cases evals/octavo/questions.yaml --dist dist \\\n"
         "      --floors evals/octavo/floors.yaml",

@@ -7,7 +7,8 @@ nothing came back scores 0 and is never dropped. Ours beside them:
   that a question with more than k of them cannot reach 1; with k or fewer the two are equal.
 * `context_recall@10`: share of the expected files that have a passage among the first ten, which is what a model is
   given; of the expected facts that their text contains, when the question lists facts.
-* `must_not@10`: whether a file that must not be found is among the first ten, over the questions that name one.
+* `must_not@5`, `must_not@10`: whether a file that must not be found is among the first five or ten, over the questions
+  that name one.
 * `right_refusal` over the questions that the pack cannot answer, `false_refusal` over the others.
 """
 
@@ -24,12 +25,17 @@ CUTS = (1, 3, 5, 10)
 CONTEXT = 10
 """Passages that a search returns unless it is asked for another number."""
 
-OF_THE_FIELD = (*(R @ k for k in CUTS), RR, nDCG @ 10, *(Success @ k for k in CUTS))
+DEEP = 50
+"""Passages that a search returns at most: how much the first stages find at all."""
+FORBIDDEN = (5, 10)
+"""Cuts of `must_not@k`."""
+
+OF_THE_FIELD = (*(R @ k for k in (*CUTS, DEEP)), RR, nDCG @ 10, *(Success @ k for k in CUTS))
 NAMES = (
     *map(str, OF_THE_FIELD),
     *(f"R_cap@{k}" for k in CUTS),
     f"context_recall@{CONTEXT}",
-    "must_not@10",
+    *(f"must_not@{k}" for k in FORBIDDEN),
     "right_refusal",
     "false_refusal",
 )
@@ -63,7 +69,7 @@ def of_ours(
         seen = _plain(text)
         figures[f"context_recall@{CONTEXT}"] = sum(_plain(fact) in seen for fact in query.facts) / len(query.facts)
     if query.must_not:
-        figures["must_not@10"] = float(not set(query.must_not).isdisjoint(files[:10]))
+        figures |= {f"must_not@{k}": float(not set(query.must_not).isdisjoint(files[:k])) for k in FORBIDDEN}
     return figures
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from xml.etree import ElementTree
 
+from octavo_evals.ablation import Ablation, Variation, certain
 from octavo_evals.bootstrap import estimates
 from octavo_evals.judge import Verdict
 from octavo_evals.results import Estimate, Results
@@ -36,6 +37,32 @@ def table(runs: Sequence[Results], *, categories: bool = False) -> str:
 
 def _cell(estimate: Estimate | None) -> str:
     return "" if estimate is None else f"{estimate.mean:.3f} {estimate.low:.2f}-{estimate.high:.2f}"
+
+
+def ablation_table(ablation: Ablation, measures: Sequence[str]) -> str:
+    """A line a measure and variation: its mean, how it differs from the default, and the interval of the difference.
+
+    `+` and `-` mark what is better or worse by more than chance.
+    """
+    width = max(len(one.name) for one in ablation.variations)
+    lines = [
+        f"{', '.join(f'{one.slug} {one.digest[:12]}' for one in ablation.artifacts)}: "
+        f"{sum(each.count for each in ablation.cases)} questions"
+    ]
+    for measure in measures:
+        for one in ablation.variations:
+            if found := one.measures.get(measure):
+                line = f"{measure:<16} {one.name:<{width}}  {found.mean:.3f}"
+                lines.append(f"{line}  {_difference(measure, one)}".rstrip())
+    return "\n".join(lines)
+
+
+def _difference(measure: str, one: Variation) -> str:
+    change = one.differences.get(measure)
+    if change is None:
+        return ""
+    mark = {1: "+", 0: "", -1: "-"}[certain(measure, change)]
+    return f"{change.mean:+.3f}  {change.low:+.3f} to {change.high:+.3f}  {mark}"
 
 
 def text(name: str, verdicts: Sequence[Verdict]) -> str:

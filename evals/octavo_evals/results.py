@@ -18,7 +18,7 @@ FORMAT = 1
 RETRIEVAL = "retrieval"
 """The only kind so far."""
 
-LOWER_IS_BETTER = frozenset({"must_not@10", "false_refusal"})
+LOWER_IS_BETTER = frozenset({"must_not@5", "must_not@10", "false_refusal"})
 """Measures of what should not happen; all others are better the higher they are."""
 
 
@@ -113,7 +113,7 @@ class QueryResult:
     expected: tuple[Qrel, ...]
     """Best first."""
     must_not: tuple[str, ...]
-    """Files that must not be among the first ten."""
+    """Files that must not be among the first."""
     filters: Mapping[str, Any]
     """Fields of the search request besides the question, such as `type` or `tags`."""
     answerable: bool

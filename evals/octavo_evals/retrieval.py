@@ -47,6 +47,31 @@ def evaluate(
     the pack says; `timings` receives how long each search took. `check_files` says whether the questions are about
     this pack.
     """
+    queries = ask(target, cases, k, gate, timings)
+    return Results(
+        cases=Cases(cases.file, cases_sha256(cases.queries), len(cases.queries)),
+        artifact=target.artifact,
+        configuration=Configuration({**target.parameters, "k": k, "gate": gate}),
+        libraries=libraries(),
+        date=today,
+        measures=estimates([query.measures for query in queries], NAMES),
+        categories={
+            category: estimates([query.measures for query in queries if query.category == category], NAMES)
+            for category in sorted({query.category for query in queries})
+        },
+        queries=queries,
+    )
+
+
+def libraries() -> dict[str, str]:
+    """Versions of what decides an answer or a figure."""
+    return {"octavo": __version__, **{name: version(name) for name in LIBRARIES}}
+
+
+def ask(
+    target: Target, cases: QuerySet, k: int, gate: GateMode | None, timings: list[Timing] | None = None
+) -> tuple[QueryResult, ...]:
+    """What came back for each question, and how good it was; see `evaluate`."""
     mode = {} if gate is None else {"gate": gate}
     answers: dict[str, Mapping[str, Any]] = {}
     for query in cases.queries:
@@ -59,21 +84,8 @@ def evaluate(
         query.id: {qrel.doc_id: qrel.relevance for qrel in query.expected} for query in cases.queries if query.expected
     }
     figures = of_the_field(qrels, {query_id: [doc.doc_id for doc in docs] for query_id, docs in found.items()})
-    queries = tuple(
+    return tuple(
         _result(query, answers[query.id], found[query.id], figures.get(query.id, {})) for query in cases.queries
-    )
-    return Results(
-        cases=Cases(cases.file, cases_sha256(cases.queries), len(cases.queries)),
-        artifact=target.artifact,
-        configuration=Configuration({**target.parameters, "k": k, "gate": gate}),
-        libraries={"octavo": __version__, **{name: version(name) for name in LIBRARIES}},
-        date=today,
-        measures=estimates([query.measures for query in queries], NAMES),
-        categories={
-            category: estimates([query.measures for query in queries if query.category == category], NAMES)
-            for category in sorted({query.category for query in queries})
-        },
-        queries=queries,
     )
 
 

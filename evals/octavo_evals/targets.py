@@ -23,11 +23,12 @@ from urllib.parse import urlencode, urlsplit
 from octavo_artifact.errors import ArtifactError, ConfigError, NotFoundError, OctavoError, PackError
 from octavo_artifact.ids import DIGEST
 from octavo_artifact.manifest import fingerprint, read_pointer
-from octavo_artifact.parameters import read_retrieval
+from octavo_artifact.parameters import Retrieval, read_retrieval
 from octavo_evals.results import Artifact
 from octavo_serve.catalog import OpenPack, open_release
 from octavo_serve.requests import ReadRequest, parse_request
 from octavo_serve.requests import SearchRequest as Request
+from octavo_serve.search import search
 
 TIMEOUT = 60
 """Seconds to wait for one answer of an endpoint."""
@@ -58,8 +59,14 @@ class Target(Protocol):
 class Release:
     """A release in process."""
 
-    def __init__(self, pack: OpenPack) -> None:
+    def __init__(self, pack: OpenPack, retrieval: Mapping[str, Any] | None = None) -> None:
+        """`retrieval` has the parameters of the search that differ from the pack's own."""
         self._pack = pack
+        self._retrieval = _retrieval(pack, retrieval or {})
+
+    def varied(self, retrieval: Mapping[str, Any]) -> Release:
+        """The same release, searched with other parameters. Raises ConfigError for one that there is not."""
+        return Release(self._pack, retrieval)
 
     @property
     def artifact(self) -> Artifact:
@@ -69,14 +76,14 @@ class Release:
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """All of them: the defaults of this server where the pack says nothing."""
+        """All of them."""
         manifest = self._pack.manifest
-        retrieval = read_retrieval(manifest.parameters.get("retrieval", {}))
-        return {**manifest.parameters, "retrieval": asdict(retrieval), "encoder": fingerprint(manifest.encoder)}
+        return {**manifest.parameters, "retrieval": asdict(self._retrieval), "encoder": fingerprint(manifest.encoder)}
 
     def search(self, text: str, k: int, filters: Mapping[str, Any]) -> Mapping[str, Any]:
         """An answer."""
-        return self._pack.search(parse_request(Request, {**filters, "query": text, "max_results": k}, strict=True))
+        request = parse_request(Request, {**filters, "query": text, "max_results": k}, strict=True)
+        return answer(self._pack, request, self._retrieval)
 
     def has(self, path: str) -> bool:
         """Whether the pack has a file."""
@@ -85,6 +92,17 @@ class Release:
         except NotFoundError:
             return False
         return True
+
+
+def answer(pack: OpenPack, request: Request, parameters: Retrieval) -> Mapping[str, Any]:
+    """What a pack answers when it is searched with these parameters."""
+    index, day = pack._index, pack._day()  # pyright: ignore[reportPrivateUsage]  # no request carries parameters yet
+    return search(index, request, day, parameters)
+
+
+def _retrieval(pack: OpenPack, overrides: Mapping[str, Any]) -> Retrieval:
+    """Every parameter in force: the overrides, else the pack's own, else the defaults of this server."""
+    return read_retrieval({**pack.manifest.parameters.get("retrieval", {}), **overrides})
 
 
 def open_target(dist: Path, slug: str | None, digest: str | None, today: date | None) -> Release:

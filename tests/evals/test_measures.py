@@ -8,14 +8,14 @@ import ir_measures
 import pytest
 import pytrec_eval  # type: ignore[import-untyped]  # ships no types
 
-from octavo_evals.measures import CUTS, OF_THE_FIELD, capped_recall, of_ours, of_the_field
+from octavo_evals.measures import CUTS, DEEP, OF_THE_FIELD, capped_recall, of_ours, of_the_field
 from octavo_evals.queries import Query, read_query_set
 from octavo_evals.results import Qrel
 
 TREC = {
     "RR": "recip_rank",
     "nDCG@10": "ndcg_cut_10",
-    **{f"R@{k}": f"recall_{k}" for k in CUTS},
+    **{f"R@{k}": f"recall_{k}" for k in (*CUTS, DEEP)},
     **{f"Success@{k}": f"success_{k}" for k in CUTS},
 }
 
@@ -44,7 +44,7 @@ def test_figures_equal_those_of_ir_measures_and_pytrec_eval(shared: Path, collec
     scored = {query: {doc: 1 / rank for rank, doc in enumerate(run, 1)} for query, run in ranked.items()}
     theirs = ir_measures.calc_aggregate(OF_THE_FIELD, qrels, scored)
     evaluator = pytrec_eval.RelevanceEvaluator(
-        qrels, {"recip_rank", "ndcg_cut.10", "recall.1,3,5,10", "success.1,3,5,10"}
+        qrels, {"recip_rank", "ndcg_cut.10", "recall.1,3,5,10,50", "success.1,3,5,10"}
     )
     trec = evaluator.evaluate(scored)
     assert ours.keys() == qrels.keys()
@@ -82,11 +82,12 @@ def test_context_recall_is_of_the_files_or_of_the_facts_if_there_are_any() -> No
     assert found == {"false_refusal": 0.0, "context_recall@10": pytest.approx(2 / 3)}
 
 
-def test_a_file_that_must_not_be_found_is_a_violation_among_the_first_ten() -> None:
+@pytest.mark.parametrize("k", [5, 10])
+def test_a_file_that_must_not_be_found_is_a_violation_among_the_first(k: int) -> None:
     query = Query("a", "", (Qrel("x", 1),), must_not=("bad",))
-    others = [str(number) for number in range(9)]
-    assert of_ours(query, [*others, "bad"], [], "", refused=False)["must_not@10"] == 1.0
-    assert of_ours(query, [*others, "x", "bad"], [], "", refused=False)["must_not@10"] == 0.0
+    others = [str(number) for number in range(k - 1)]
+    assert of_ours(query, [*others, "bad"], [], "", refused=False)[f"must_not@{k}"] == 1.0
+    assert of_ours(query, [*others, "x", "bad"], [], "", refused=False)[f"must_not@{k}"] == 0.0
 
 
 @pytest.mark.parametrize("refused", [True, False])
