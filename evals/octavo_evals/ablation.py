@@ -16,7 +16,7 @@ import yaml
 
 from octavo_artifact.errors import ConfigError
 from octavo_artifact.ids import canonical_json
-from octavo_artifact.parameters import GateMode, read_retrieval
+from octavo_artifact.parameters import DEFAULTS, SWITCHED_OFF, GateMode, read_retrieval
 from octavo_evals.bootstrap import estimates, paired
 from octavo_evals.measures import NAMES
 from octavo_evals.queries import QuerySet
@@ -35,11 +35,11 @@ Variations = Mapping[str, Mapping[str, Any]]
 """By name, the parameters of the search that differ from the release's own."""
 
 STAGES: Variations = {
-    "words only": {"passage_weight": 0, "document_weight": 0},
-    "vectors only": {"words_weight": 0},
-    "no document signal": {"document_weight": 0},
-    "no cap": {"passages_per_document": 50},
+    **{f"{name} off": overrides for name, overrides in SWITCHED_OFF.items() if read_retrieval(overrides) != DEFAULTS},
     "graph on": {"graph": True},
+    "MMR on": {"diversity": 0.3},
+    "fusion tmm": {"fusion": "tmm"},
+    "fusion rrf": {"fusion": "rrf"},
 }
 """Each stage off in turn, and what is off by default on."""
 

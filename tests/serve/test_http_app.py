@@ -396,7 +396,9 @@ from octavo_serve.settings import ServerSettings
 import octavo_serve.run
 
 pack = SimpleNamespace(search=lambda request: {"digest": "d"})
-library = SimpleNamespace(packs={"pumps": pack}, refused={}, choose=lambda slug: pack, search=lambda request, slugs: pack.search(request))
+library = SimpleNamespace(
+    packs={"pumps": pack}, refused={}, choose=lambda slug: pack, search=lambda request, slugs: pack.search(request)
+)
 app = create_app(library, ServerSettings())
 sent = []
 

@@ -25,6 +25,7 @@ from octavo_serve.catalog import open_catalog
 from octavo_serve.ranking import Ranking
 from octavo_serve.requests import SearchRequest
 from octavo_serve.rerank import CrossEncoder, Reranked, RerankEndpoint, open_reranker, rerank
+from octavo_serve.search import Operator
 from octavo_serve.settings import RerankerSettings
 
 WEIGHTS = {"[CLS]": 0, "[SEP]": 0, "[UNK]": 0, "best": 1, "worst": -1, "gold": 3, "silver": 2, "tin": 1}
@@ -439,6 +440,7 @@ def test_a_variable_without_a_key_is_refused_and_not_repeated(value: str | None)
 
 def test_all_packs_of_a_catalog_take_the_reranker_and_search(built: Path):
     reranker = Scripted(lambda: [])
-    pack = open_catalog(built, reranker=reranker).choose("tiny")
-    assert pack._index.reranker is reranker  # pyright: ignore[reportPrivateUsage]  # until the search shows it
-    assert pack.search(SearchRequest(query="descale"))["results"]
+    pack = open_catalog(built, operator=Operator(reranker=reranker)).choose("tiny")
+    result = pack.search(SearchRequest(query="descale"))
+    assert result["results"]
+    assert result["missing"] == ["reranker"]
