@@ -6,6 +6,7 @@ import json
 import shlex
 import urllib.error
 import urllib.request
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
@@ -124,7 +125,7 @@ def find_release(dist: Path, slug: str | None, digest: str | None) -> Path:
     return matches[0]
 
 
-class _Endpoint:
+class _Endpoint(ABC):
     """What endpoints of both protocols share: the release is known from the first answer, and must stay."""
 
     def __init__(self, slug: str | None, source: str) -> None:
@@ -159,8 +160,8 @@ class _Endpoint:
             raise ArtifactError(f"{slug}: the endpoint moved to release {digest[:12]} meanwhile; evaluate again")
         return answer
 
-    def _ask(self, text: str, k: int, filters: Mapping[str, Any]) -> Mapping[str, Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def _ask(self, text: str, k: int, filters: Mapping[str, Any]) -> Mapping[str, Any]: ...
 
     def _version(self, slug: str) -> str | None:
         return None
