@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from octavo_artifact.errors import ArtifactError, ConfigError, NotFoundError
+from octavo_artifact.errors import ArtifactError, ConfigError, NotFoundError, OctavoError
 from octavo_artifact.gate import Features
 from octavo_artifact.layout import ENCODERS, LEXICAL, MANIFEST
 from octavo_artifact.manifest import (
@@ -21,7 +21,7 @@ from octavo_artifact.manifest import (
 from octavo_artifact.parameters import Retrieval, read_retrieval
 from octavo_artifact.schema import AUDIENCES, Resource
 from octavo_serve import reading
-from octavo_serve.encoder import Encoder
+from octavo_serve.encoder import AbsentEncoder, Encoder, open_encoder
 from octavo_serve.graph import Relations, traverse
 from octavo_serve.lexical import LexicalIndex
 from octavo_serve.prompts import Prompt, list_prompts
@@ -42,6 +42,8 @@ class OpenPack:
 
         Raises ArtifactError naming the part that does not open.
         """
+        _check_dimensions(manifest)
+        self._encoder = encoder
         self._today = today
         self._parameters = _parameters(manifest)
         self.manifest = manifest
@@ -62,6 +64,11 @@ class OpenPack:
             relations=self._relations,
             gate=manifest.gate,
         )
+
+    @property
+    def degraded(self) -> str | None:
+        """Why searches go by words only, in words that clients may see; None when they do not."""
+        return self._encoder.failure
 
     def search(self, request: SearchRequest) -> SearchResult:
         """Find passages."""
@@ -135,12 +142,15 @@ class Catalog:
         return choose(self.packs, slug)
 
 
-def open_catalog(dist: Path, today: date | None = None, audience: str = AUDIENCES[0]) -> Catalog:
+def open_catalog(
+    dist: Path, today: date | None = None, audience: str = AUDIENCES[0], *, lexical_only: bool = False
+) -> Catalog:
     """Open the current release of every pack in `dist`; one that is damaged is refused, the others serve.
 
     A release that holds anything for a narrower audience than `audience` is withheld as a whole.
 
     `today` is the day by which ages and expiries are told; without it each request takes the system's date in UTC.
+    With `lexical_only` a pack whose encoder cannot be had is served all the same, and searched by words.
     Raises ConfigError when `dist` holds no pack at all.
     """
     if not dist.is_dir():
@@ -154,8 +164,8 @@ def open_catalog(dist: Path, today: date | None = None, audience: str = AUDIENCE
     encoders: dict[str, Encoder] = {}
     for directory in directories:
         try:
-            pack = open_release(directory / read_pointer(directory), dist, encoders, today)
-        except ArtifactError as error:
+            pack = open_release(directory / read_pointer(directory), dist, encoders, today, lexical_only=lexical_only)
+        except OctavoError as error:
             refused[directory.name] = str(error)
         else:
             if pack.audience in AUDIENCES[: AUDIENCES.index(audience) + 1]:
@@ -165,10 +175,18 @@ def open_catalog(dist: Path, today: date | None = None, audience: str = AUDIENCE
     return Catalog(packs, refused, withheld)
 
 
-def open_release(artifact: Path, dist: Path, encoders: dict[str, Encoder], today: date | None = None) -> OpenPack:
+def open_release(
+    artifact: Path,
+    dist: Path,
+    encoders: dict[str, Encoder],
+    today: date | None = None,
+    *,
+    lexical_only: bool = False,
+) -> OpenPack:
     """Check an artifact file by file and open it; encoders are shared through `encoders`, by fingerprint.
 
-    Raises ArtifactError naming what is wrong.
+    Raises ArtifactError naming what is wrong; of what is wrong with the encoder only without `lexical_only`, and
+    EndpointError when it cannot be asked.
     """
     manifest = read_manifest(artifact)
     if manifest.slug != artifact.parent.name:
@@ -176,8 +194,22 @@ def open_release(artifact: Path, dist: Path, encoders: dict[str, Encoder], today
     check_files(artifact, manifest)
     name = fingerprint(manifest.encoder)
     if name not in encoders:
-        encoders[name] = Encoder(dist / ENCODERS / name, name)
+        try:
+            encoders[name] = open_encoder(dist / ENCODERS / name, name, trusting=lexical_only)
+        except ArtifactError as error:
+            if not lexical_only:
+                raise
+            encoders[name] = AbsentEncoder(manifest.encoder, str(error))
     return OpenPack(artifact, encoders[name], manifest, today)
+
+
+def _check_dimensions(manifest: Manifest) -> None:
+    found, expected = manifest.columns["vector"].width, manifest.encoder.dimensions
+    if found != expected:
+        raise ArtifactError(
+            f"{manifest.slug}/{manifest.digest[:12]}/{MANIFEST}: vectors of {found} dimensions, its encoder makes "
+            f"{expected}"
+        )
 
 
 def _parameters(manifest: Manifest) -> Retrieval:

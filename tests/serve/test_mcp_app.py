@@ -92,6 +92,7 @@ class FakePack:
     slug: str
     description: str = "Everything about pumps."
     digest: str = DIGEST
+    degraded: str | None = None
     contents: dict[str, tuple[str, bytes]] = field(default_factory=dict[str, tuple[str, bytes]])
 
     def __post_init__(self) -> None:

@@ -40,6 +40,16 @@ def audience_argument(parser: ArgumentParser, default: str | None = AUDIENCES[0]
     )
 
 
+def lexical_argument(parser: ArgumentParser) -> None:
+    """`--lexical-only`; None without it."""
+    parser.add_argument(
+        "--lexical-only",
+        action="store_true",
+        default=None,
+        help="serve packs whose encoder is missing or fails too, searched by words",
+    )
+
+
 def _day(text: str) -> date:
     try:
         day = date.fromisoformat(text)
@@ -71,15 +81,18 @@ def opened_pack(arguments: Namespace) -> Any:
     return catalog.choose(slug)
 
 
-def servable(dist: Path, today: date | None, audience: str) -> Any:
+def servable(dist: Path, today: date | None, audience: str, *, lexical_only: bool) -> Any:
     """The catalog of a server, which tells what it does not serve. Raises ArtifactError when that is everything."""
     from octavo_serve.catalog import open_catalog
 
-    catalog = open_catalog(dist, today, audience)
+    catalog = open_catalog(dist, today, audience, lexical_only=lexical_only)
     if not catalog.packs:
         raise ArtifactError(f"no pack can be served: {_reasons(catalog)}")
     for slug, reason in catalog.refused.items():
         print(f"octavo: refused {slug}: {reason}", file=sys.stderr)
+    for slug, pack in catalog.packs.items():
+        if pack.degraded:
+            print(f"octavo: {slug} is searched by words only: {pack.degraded}", file=sys.stderr)
     for slug, narrower in catalog.withheld.items():
         print(f"octavo: {_withheld(slug, narrower)}", file=sys.stderr)
     return catalog
