@@ -40,6 +40,8 @@ _SHARD = 8
 _FEW = 24
 _REQUEST = 64
 """Texts that an endpoint is asked for at once."""
+_TRIED = 512
+"""Tokens of the text on which an encoder is tried out: a limit that is no limit of its shows then."""
 _INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 
 
@@ -118,9 +120,11 @@ def dimensions_of(model: bytes, tokenizer: bytes, max_tokens: int, shown: str) -
             f"{shown}: inputs {', '.join(sorted(inputs))}, expected int64 of {', '.join(sorted(_INPUTS))}"
         )
     try:
-        hidden = _hidden(session, cutter, "A sentence.")
+        hidden = _hidden(session, cutter, "a " * _TRIED)
     except Exception as error:
-        raise ConfigError(f"{shown}: {ENCODER_MODEL} does not run ({type(error).__name__})") from error
+        raise ConfigError(
+            f"{shown}: {ENCODER_MODEL} does not run on {min(max_tokens, _TRIED)} tokens ({type(error).__name__})"
+        ) from error
     if hidden.ndim != 2 or hidden.dtype != np.float32 or not np.isfinite(hidden).all():
         raise ConfigError(
             f"{shown}: the first output is {hidden.dtype} {hidden.shape}, expected float32 vectors of tokens"

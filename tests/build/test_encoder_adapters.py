@@ -200,6 +200,17 @@ def test_what_is_not_a_sentence_encoder_is_refused(tmp_path: Path, places: Place
         prepared(folder, places)
 
 
+def test_a_limit_beyond_the_model_s_is_refused(tmp_path: Path, places: Places):
+    folder = model_folder(tmp_path / "small")
+    model = onnx.load_model_from_string(sentence_model(8))
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 128
+    (folder / "onnx/model.onnx").write_bytes(model.SerializeToString())
+
+    assert prepared(folder, places).spec.max_tokens == 128
+    with pytest.raises(ConfigError, match=r"model\.onnx does not run on 200 tokens"):
+        prepared(folder, places, "?max_tokens=200")
+
+
 def test_an_unknown_kind_is_refused(places: Places):
     with pytest.raises(ConfigError, match="kind 'bge', expected one of package, path, openai, hub"):
         prepare("bge:small", Path(), places)
