@@ -29,6 +29,7 @@ answer_timeout: 2
 body_timeout: 0.5
 max_body: 1000
 lexical_only: true
+retrieval: {{diversity: 0.3}}
 keys:
   - {A_KEY}
   - {{name: b, sha256: "{HASH[::-1]}", packs: "*"}}
@@ -57,6 +58,7 @@ def test_every_key_of_the_file_is_a_setting(file: Path):
         lexical_only=True,
         keys=(Key("a", HASH, ("tiny",)), Key("b", HASH[::-1], ("*",))),
         rate_limit=RateLimit(10, 60),
+        retrieval={"diversity": 0.3},
         reranker=RerankerSettings(path=file.parent / "models/small", pairs=10, milliseconds=300),
     )
     assert read_file(file).keys() == {field.name for field in fields(ServerSettings)}
