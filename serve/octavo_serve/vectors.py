@@ -24,8 +24,8 @@ Cosines = Callable[[Rows], Scores]
 
 _BLOCK = 1024
 """Vectors that are gathered at once: 1.5 MB, which the processor still has in its cache when they are multiplied."""
-_GATHERED = 4
-"""Gathering a window takes this many times as long as reading it in its turn."""
+_GATHERED = 5
+"""Gathering a window takes this many times as long as reading it in its turn (`evals/bench/large_packs.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
