@@ -54,7 +54,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class VectorPartitions:
-    """How the windows of a large pack lie in partitions, so that a search looks at the nearest ones only."""
+    """How the windows of a large pack lie in partitions, so that a search may look at the nearest ones only."""
 
     kind: str
     """Of the index in `vectors.lance`, which Lance and LanceDB search by: `IVF_PQ`."""
@@ -62,7 +62,7 @@ class VectorPartitions:
     sub_vectors: int
     """Bytes that stand for a vector in that index; the server compares the vectors themselves."""
     nprobes: int
-    """Partitions that a search looks at."""
+    """Partitions that a search must look at for that recall; a server that finds them too many compares all."""
     recall: float
     """Of the ten windows nearest to questions made of the pack's headings, the share that lies in them."""
 
