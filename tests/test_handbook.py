@@ -23,7 +23,7 @@ from octavo_build.sources import read
 from octavo_serve.commands.asking import SEARCH
 from octavo_serve.configuration import configure
 from octavo_serve.requests import SearchRequest
-from octavo_serve.results import Explanation, SearchResult
+from octavo_serve.results import Explanation, Hit, SearchResult
 from octavo_serve.search import STAGES
 from octavo_serve.settings import RerankerSettings, ServerSettings
 from running import ROOT
@@ -142,6 +142,12 @@ def test_every_field_of_a_request_is_a_parameter_over_http() -> None:
 def test_every_field_of_an_answer_is_in_the_table_of_fields() -> None:
     rows = table("workflows/search-over-http.md", "The answer")
     assert [name for row in rows for name in code(row[0])] == list(SearchResult.__annotations__)
+
+
+def test_every_field_of_a_hit_is_on_the_page_of_its_provenance() -> None:
+    rows = table("concepts/provenance.md", "The fields of a hit")
+    named = {name for row in rows for name in code(row[0])}
+    assert named == Hit.__annotations__.keys() - {"reconstruction"}  # which has a paragraph of its own
 
 
 def test_every_field_of_an_explanation_is_in_the_table_of_its_page() -> None:
