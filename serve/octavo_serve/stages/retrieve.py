@@ -68,10 +68,12 @@ def vector(found: Candidates) -> Candidates:
 
 def encoded(part: Index, text: str) -> NDArray[np.float32] | None:
     """The vector of a query for a pack, float32 [dim]; None when its encoder fails."""
+    known = part.encoder.failure
     try:
         return part.encoder.encode(text)
-    except Exception:  # whatever a native runtime raises, words can still be searched
-        log.exception("%s: the encoder failed; searching by words only", part.slug)
+    except Exception as error:  # whatever a native runtime raises, words can still be searched
+        if part.encoder.failure != known or known is None:
+            log.warning("%s: the encoder failed; searching by words only (%r)", part.slug, error)
         return None
 
 
