@@ -28,7 +28,6 @@ from octavo_evals.results import Artifact
 from octavo_serve.catalog import OpenPack, open_release
 from octavo_serve.requests import ReadRequest, parse_request
 from octavo_serve.requests import SearchRequest as Request
-from octavo_serve.search import search
 
 TIMEOUT = 60
 """Seconds to wait for one answer of an endpoint."""
@@ -62,7 +61,8 @@ class Release:
     def __init__(self, pack: OpenPack, retrieval: Mapping[str, Any] | None = None) -> None:
         """`retrieval` has the parameters of the search that differ from the pack's own."""
         self._pack = pack
-        self._retrieval = _retrieval(pack, retrieval or {})
+        self._overrides = dict(retrieval or {})
+        self._retrieval = _retrieval(pack, self._overrides)
 
     def varied(self, retrieval: Mapping[str, Any]) -> Release:
         """The same release, searched with other parameters. Raises ConfigError for one that there is not."""
@@ -82,8 +82,8 @@ class Release:
 
     def search(self, text: str, k: int, filters: Mapping[str, Any]) -> Mapping[str, Any]:
         """An answer."""
-        request = parse_request(Request, {**filters, "query": text, "max_results": k}, strict=True)
-        return answer(self._pack, request, self._retrieval)
+        asked = {**filters, "query": text, "max_results": k, "retrieval": self._overrides}
+        return self._pack.search(parse_request(Request, asked, strict=True))
 
     def has(self, path: str) -> bool:
         """Whether the pack has a file."""
@@ -92,12 +92,6 @@ class Release:
         except NotFoundError:
             return False
         return True
-
-
-def answer(pack: OpenPack, request: Request, parameters: Retrieval) -> Mapping[str, Any]:
-    """What a pack answers when it is searched with these parameters."""
-    index, day = pack._index, pack._day()  # pyright: ignore[reportPrivateUsage]  # no request carries parameters yet
-    return search(index, request, day, parameters)
 
 
 def _retrieval(pack: OpenPack, overrides: Mapping[str, Any]) -> Retrieval:
