@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from octavo_artifact.parameters import DEFAULTS
-from octavo_artifact.schema import AUDIENCES, Document
+from octavo_artifact.schema import AUDIENCES, Document, Resource
 from octavo_build.findings import Finding
 from octavo_build.frontmatter import Frontmatter
 
@@ -40,3 +40,18 @@ class Pack:
     """Path to bytes of files that say something of the documents: `_graph.yaml`, `ontology.yaml`."""
     fronts: Mapping[str, Frontmatter] = field(default_factory=dict[str, Frontmatter])
     """Frontmatter by path, where the adapter hands it on to spare lint a second reading."""
+
+
+def file_resource(row: int, document: Document) -> Resource:
+    """A document as MCP lists it: all bytes of its file, under its own URI."""
+    return Resource(
+        uri=document.uri,
+        name=document.path,
+        title=document.title,
+        description=document.description,
+        mime_type=document.mime_type,
+        size=len(document.raw),
+        sha256=document.file_sha256,
+        document=row,
+        content=None,
+    )

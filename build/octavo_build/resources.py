@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from octavo_artifact.ids import KNOWLEDGE, canonical_json, sha256_hex
 from octavo_artifact.schema import Document, Resource
 from octavo_build.findings import Finding
-from octavo_build.pack import Pack
+from octavo_build.pack import Pack, file_resource
 from octavo_build.skills import skill_resources
 from octavo_build.sources.repository import NAME as REPOSITORY
 
@@ -25,7 +25,7 @@ def list_resources(pack: Pack) -> tuple[list[Resource], list[Finding]]:
     A file's bytes stay in the documents table.
     """
     listed = [
-        _body(row, document) if document.uri.startswith(KNOWLEDGE) else _file(row, document)
+        _body(row, document) if document.uri.startswith(KNOWLEDGE) else file_resource(row, document)
         for row, document in enumerate(pack.documents)
     ]
     skills, findings = skill_resources(pack)
@@ -61,7 +61,7 @@ def _is_entry(pack: Pack, document: Document) -> bool:
 
 def _overview(pack: Pack, row: int, document: Document) -> Resource:
     """The document to read first, under a name that every pack has."""
-    return replace(_file(row, document), uri=f"ep://{pack.slug}/overview", name="overview")
+    return replace(file_resource(row, document), uri=f"ep://{pack.slug}/overview", name="overview")
 
 
 def _generated(pack: Pack, name: str, description: str, value: object) -> Resource:
@@ -79,33 +79,14 @@ def _generated(pack: Pack, name: str, description: str, value: object) -> Resour
     )
 
 
-def _file(row: int, document: Document) -> Resource:
-    return Resource(
-        uri=document.uri,
-        name=document.path,
-        title=document.title,
-        description=document.description,
-        mime_type=document.mime_type,
-        size=len(document.raw),
-        sha256=document.file_sha256,
-        document=row,
-        content=None,
-    )
-
-
 def _body(row: int, document: Document) -> Resource:
     body = document.raw[document.body_offset :]
     content = body.strip()  # as okf-mcp-server gives it, so that hashes agree
-    return Resource(
-        uri=document.uri,
+    return replace(
+        file_resource(row, document),
         name=document.title,
-        title=document.title,
-        description=document.description,
-        mime_type=document.mime_type,
         size=len(content),
         sha256=sha256_hex(content),
-        document=row,
-        content=None,
         start=len(document.raw) - len(body.lstrip()),
     )
 

@@ -8,13 +8,13 @@ together in one folder into numbered parts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from octavo_artifact.ids import canonical_json, sha256_hex, uri_path
 from octavo_artifact.schema import Document, Resource
 from octavo_build.findings import Finding
-from octavo_build.pack import Pack
+from octavo_build.pack import Pack, file_resource
 from octavo_build.skill_file import (
     MAX_NAME,
     MAX_SKILL_FILE,
@@ -172,16 +172,11 @@ def _file(skill: _Skill, row: int, document: Document, findings: list[Finding]) 
         else:
             name, description = written["name"], written["description"]
             frontmatter = canonical_json(written).decode()
-    return Resource(
+    return replace(
+        file_resource(row, document),
         uri=_uri(skill.root, path),
         name=name,
-        title=document.title,
         description=description,
-        mime_type=document.mime_type,
-        size=len(document.raw),
-        sha256=document.file_sha256,
-        document=row,
-        content=None,
         frontmatter=frontmatter,
     )
 

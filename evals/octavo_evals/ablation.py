@@ -34,17 +34,13 @@ DEFAULT = "default"
 Variations = Mapping[str, Mapping[str, Any]]
 """By name, the parameters of the search that differ from the release's own."""
 
-ALTERNATIVES: Variations = {
-    "fusion: tmm": {"fusion": "tmm"},
-    "fusion: rrf": {"fusion": "rrf"},
-    "graph": {"graph": True},
-}
-"""What the search can do instead, or besides."""
-
 STAGES: Variations = {
-    # a release asked in process has no reranker
-    **{f"without {name}": off for name, off in SWITCHED_OFF.items() if name != "rerank"},
-    **ALTERNATIVES,
+    # a release that is asked in process has no reranker
+    **{f"{name} off": overrides for name, overrides in SWITCHED_OFF.items() if name != "rerank"},
+    "graph on": {"graph": True},
+    "MMR on": {"diversity": 0.3},
+    "fusion tmm": {"fusion": "tmm"},
+    "fusion rrf": {"fusion": "rrf"},
 }
 """Each stage off in turn, and what is off by default on."""
 

@@ -15,6 +15,7 @@ from octavo_artifact.command import Command
 from octavo_artifact.errors import ArtifactError, ConfigError
 from octavo_artifact.parameters import GateMode
 from octavo_evals import drafting, labelling
+from octavo_serve.commands.arguments import day
 
 if TYPE_CHECKING:
     from octavo_evals.judge import Verdict
@@ -110,7 +111,7 @@ def _arguments(parser: ArgumentParser) -> None:
         metavar="DIR",
         help=f"folder with {QUESTIONS}, and {FLOORS} and {NOISE} if there are any",
     )
-    release.add_argument("--today", type=_day, metavar="YYYY-MM-DD", help="day of the answers (that of the questions)")
+    release.add_argument("--today", type=day, metavar="YYYY-MM-DD", help="day of the answers (that of the questions)")
     _format(release)
 
     for name, module in (("draft", drafting), ("label", labelling)):
@@ -145,20 +146,11 @@ def _release_options(parser: ArgumentParser) -> None:
     parser.add_argument("--dist", type=Path, default=Path("dist"), help="folder of releases (dist)")
     parser.add_argument("--pack", metavar="SLUG", help="pack to ask (the one that the query set names)")
     parser.add_argument("--release", metavar="DIGEST", help="release in DIST to ask (the current one)")
-    parser.add_argument("--today", type=_day, metavar="YYYY-MM-DD", help="day of the answers (that of the questions)")
+    parser.add_argument("--today", type=day, metavar="YYYY-MM-DD", help="day of the answers (that of the questions)")
 
 
 def _format(parser: ArgumentParser) -> None:
     parser.add_argument("--format", choices=("text", "json", "junit", "github"), default="text", help="(text)")
-
-
-def _day(text: str) -> str:
-    try:
-        if date.fromisoformat(text).isoformat() == text:
-            return text
-    except ValueError:
-        pass
-    raise ArgumentTypeError(f"{text!r}, expected a day as YYYY-MM-DD")
 
 
 def _measures(text: str) -> tuple[str, ...]:
@@ -214,8 +206,8 @@ def _cases(arguments: Namespace, path: Path) -> QuerySet:
     return read_query_set(path, arguments.queries, arguments.doc_path)
 
 
-def _today(given: str | None, cases: QuerySet) -> str:
-    today = given or cases.today
+def _today(given: date | None, cases: QuerySet) -> str:
+    today = given.isoformat() if given else cases.today
     if today is None:
         raise ConfigError(f"today: missing; expected --today YYYY-MM-DD, or `today` in {cases.file}")
     return today

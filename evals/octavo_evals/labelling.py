@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from octavo_artifact.errors import ConfigError, PackError
+from octavo_serve.commands.arguments import styles
 
 if TYPE_CHECKING:
     from octavo_evals.deep.subject import Subject
@@ -191,7 +192,7 @@ class Document:
 
 
 def _show(labels: Labels, question: str, candidates: Sequence[Candidate]) -> None:
-    bold, dim, plain = ("\x1b[1m", "\x1b[2m", "\x1b[0m") if sys.stdout.isatty() else ("", "", "")
+    bold, dim, plain = styles()
     print(f"\n{labels.place + 1} of {len(labels.questions)}  {bold}{_printable(question)}{plain}")
     for number, candidate in enumerate(candidates, start=1):
         path = " > ".join(candidate.heading_path)

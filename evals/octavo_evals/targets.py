@@ -6,6 +6,7 @@ import json
 import shlex
 import urllib.error
 import urllib.request
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
@@ -23,7 +24,7 @@ from urllib.parse import urlencode, urlsplit
 from octavo_artifact.errors import ArtifactError, ConfigError, NotFoundError, OctavoError, PackError
 from octavo_artifact.ids import DIGEST
 from octavo_artifact.manifest import fingerprint, read_pointer
-from octavo_artifact.parameters import Retrieval, read_retrieval
+from octavo_artifact.parameters import read_retrieval
 from octavo_evals.results import Artifact
 from octavo_serve.catalog import OpenPack, open_release
 from octavo_serve.requests import ReadRequest, parse_request
@@ -61,8 +62,9 @@ class Release:
     def __init__(self, pack: OpenPack, retrieval: Mapping[str, Any] | None = None) -> None:
         """`retrieval` has the parameters of the search that differ from the pack's own."""
         self._pack = pack
-        self._overrides = dict(retrieval or {})
-        self._retrieval = _retrieval(pack, self._overrides)
+        self._varied = dict(retrieval or {})
+        # the overrides, else the pack's own, else the defaults of this server
+        self._retrieval = read_retrieval({**pack.manifest.parameters.get("retrieval", {}), **self._varied})
 
     def varied(self, retrieval: Mapping[str, Any]) -> Release:
         """The same release, searched with other parameters. Raises ConfigError for one that there is not."""
@@ -82,8 +84,8 @@ class Release:
 
     def search(self, text: str, k: int, filters: Mapping[str, Any]) -> Mapping[str, Any]:
         """An answer."""
-        asked = {**filters, "query": text, "max_results": k, "retrieval": self._overrides}
-        return self._pack.search(parse_request(Request, asked, strict=True))
+        values = {"retrieval": self._varied, **filters, "query": text, "max_results": k}
+        return self._pack.search(parse_request(Request, values, strict=True))
 
     def has(self, path: str) -> bool:
         """Whether the pack has a file."""
@@ -92,11 +94,6 @@ class Release:
         except NotFoundError:
             return False
         return True
-
-
-def _retrieval(pack: OpenPack, overrides: Mapping[str, Any]) -> Retrieval:
-    """Every parameter in force: the overrides, else the pack's own, else the defaults of this server."""
-    return read_retrieval({**pack.manifest.parameters.get("retrieval", {}), **overrides})
 
 
 def open_target(dist: Path, slug: str | None, digest: str | None, today: date | None) -> Release:
@@ -128,7 +125,7 @@ def find_release(dist: Path, slug: str | None, digest: str | None) -> Path:
     return matches[0]
 
 
-class _Endpoint:
+class _Endpoint(ABC):
     """What endpoints of both protocols share: the release is known from the first answer, and must stay."""
 
     def __init__(self, slug: str | None, source: str) -> None:
@@ -163,8 +160,8 @@ class _Endpoint:
             raise ArtifactError(f"{slug}: the endpoint moved to release {digest[:12]} meanwhile; evaluate again")
         return answer
 
-    def _ask(self, text: str, k: int, filters: Mapping[str, Any]) -> Mapping[str, Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def _ask(self, text: str, k: int, filters: Mapping[str, Any]) -> Mapping[str, Any]: ...
 
     def _version(self, slug: str) -> str | None:
         return None

@@ -11,6 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from octavo_artifact import __version__
 from octavo_artifact.command import GROUP, Command
 from octavo_artifact.errors import OctavoError
+from octavo_serve.commands.arguments import is_colourful
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -84,6 +85,6 @@ def _parser(command: Command) -> argparse.ArgumentParser:
 
 
 def _fail(message: str, code: int) -> int:
-    red, plain = ("\x1b[31m", "\x1b[0m") if sys.stderr.isatty() and "NO_COLOR" not in os.environ else ("", "")
+    red, plain = ("\x1b[31m", "\x1b[0m") if is_colourful(sys.stderr) else ("", "")
     print(f"{red}octavo:{plain} {message}", file=sys.stderr)
     return code

@@ -72,9 +72,7 @@ def test_a_variation_is_the_release_searched_with_its_parameters(built: Path, fo
 
 def test_differences_are_paired_by_question(built: Path, found: Ablation) -> None:
     base = [query.measures for query in evaluate(release(built), CASES, TODAY).queries]
-    words = [
-        query.measures for query in evaluate(release(built).varied(STAGES["without vector"]), CASES, TODAY).queries
-    ]
+    words = [query.measures for query in evaluate(release(built).varied(STAGES["vector off"]), CASES, TODAY).queries]
     pairs = [(old["RR"], new["RR"]) for old, new in zip(base, words, strict=True) if "RR" in old]
     assert of(found, "words only").differences["RR"] == paired(*zip(*pairs, strict=True))
     assert of(found, "words only").differences["RR"].count == 3

@@ -97,7 +97,7 @@ def test_every_question_of_a_collection_is_asked_of_its_documents(root: Path) ->
     names = [one.name for one in found.variations]
     assert names[0] == DEFAULT
     assert set(names[1:]) <= STAGES.keys()
-    assert {"without lexical", "without vector", "without document signal", "without cap"} <= set(names)
+    assert {"lexical off", "vector off", "document signal off", "cap off"} <= set(names)
     assert (found.gate, found.cases[0].count, found.artifacts[0].slug) == ("off", 2, "teas")
     assert found.variations[0].measures["nDCG@10"].mean == 1.0
     assert found.libraries.keys() >= {"octavo", "tantivy"}

@@ -6,9 +6,9 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
@@ -16,110 +16,12 @@ from urllib.parse import urlencode
 import pytest
 from starlette.datastructures import QueryParams
 
-from octavo_artifact.errors import ArtifactError, NotFoundError, RequestError
-from octavo_artifact.manifest import Manifest
-from octavo_artifact.schema import EncoderSpec, Resource
+from fakes import DIGEST, SECRET, FakeLibrary, FakePack
 from octavo_serve.faces import UnavailableError, Workers
 from octavo_serve.http_app import search_request
-from octavo_serve.prompts import Prompt
-from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
-from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
+from octavo_serve.requests import SearchRequest
 from octavo_serve.run import bind, make_server
 from octavo_serve.settings import ServerSettings
-from octavo_serve.skills import Entry, Skill
-
-DIGEST = "d" * 64
-SECRET = "/srv/secret/path"
-
-
-class FakePack:
-    def __init__(self, slug: str) -> None:
-        self.slug = slug
-        self.digest = DIGEST
-        self.asked: SearchRequest | None = None
-        self.release = threading.Event()
-        self.manifest = Manifest(
-            digest=DIGEST,
-            pack={"slug": slug, "name": slug, "version": "1.2", "description": ""},
-            encoder=EncoderSpec("none", "", "", 1, 1, "mean", True),
-            parameters={},
-            libraries={},
-            counts={"documents": 3, "passages": 7},
-            columns={},
-            tables={},
-            files={},
-        )
-
-    def search(self, request: SearchRequest) -> SearchResult:
-        self.asked = request
-        if request.query == "crash":
-            raise ArtifactError(f"{SECRET} is damaged")
-        if request.query == "bug":
-            raise ZeroDivisionError(SECRET)
-        if request.query == "hang":
-            self.release.wait(30)
-        return {
-            "query": request.query,
-            "pack": self.slug,
-            "digest": DIGEST,
-            "degraded": False,
-            "missing": [],
-            "refused": True,
-            "reason": None,
-            "answer_probability": None,
-            "doubtful": False,
-            "overrides": {},
-            "results": [],
-            "nearest": [],
-        }
-
-    def read(self, request: ReadRequest) -> ReadResult:
-        raise NotImplementedError
-
-    def traverse(self, request: TraverseRequest) -> TraverseResult:
-        raise NotImplementedError
-
-    def topics(self, request: TopicsRequest) -> TopicsResult:
-        raise NotImplementedError
-
-    def resources(self) -> Sequence[Resource]:
-        raise NotImplementedError
-
-    def skills(self) -> Mapping[str, Skill]:
-        raise NotImplementedError
-
-    def directory(self, uri: str) -> Sequence[Entry]:
-        raise NotImplementedError
-
-    def prompts(self) -> list[Prompt]:
-        return [Prompt("prime", "Prime the pump", "How to prime it.", 0)]
-
-    def prompt(self, name: str) -> tuple[Prompt, str]:
-        (prompt,) = self.prompts()
-        if name != prompt.name:
-            raise NotFoundError("name", "no prompt of the pack has this name")
-        return prompt, "Pour in water."
-
-    def resource(self, uri: str) -> tuple[Resource, bytes]:
-        raise NotImplementedError
-
-
-@dataclass
-class FakeLibrary:
-    packs: Mapping[str, FakePack]
-    refused: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    def search(self, request: SearchRequest, slugs: frozenset[str] | None = None) -> SearchResult:
-        return self.choose(request.pack).search(request)
-
-    def choose(self, slug: str | None) -> FakePack:
-        if slug is None and len(self.packs) == 1:
-            return next(iter(self.packs.values()))
-        if slug is None:
-            raise RequestError("pack", f"missing; name one of {', '.join(self.packs)}")
-        if slug not in self.packs:
-            raise NotFoundError("pack", "not served here")
-        return self.packs[slug]
 
 
 @dataclass(frozen=True)
@@ -179,13 +81,13 @@ def two() -> Iterator[Ask]:
 
 
 def test_search_answers_compact_json_with_the_digest(one: Ask):
-    answer = one("/search", q="Öl 油")
+    answer = one("/search", q="nothing 油")
     assert answer.status == 200
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["octavo-digest"] == DIGEST
     expected = (
-        '{"query":"Öl 油","pack":"pumps","digest":"%s","degraded":false,"missing":[],"refused":true,"reason":null,'
-        '"answer_probability":null,"doubtful":false,"overrides":{},"results":[],"nearest":[]}'
+        '{"query":"nothing 油","pack":"pumps","digest":"%s","degraded":false,"missing":[],"refused":true,'
+        '"reason":"no_relevant_passage","answer_probability":null,"doubtful":false,"overrides":{},"results":[],"nearest":[]}'
     )
     assert answer.body.decode() == expected % DIGEST
 
@@ -396,7 +298,9 @@ from octavo_serve.settings import ServerSettings
 import octavo_serve.run
 
 pack = SimpleNamespace(search=lambda request: {"digest": "d"})
-library = SimpleNamespace(packs={"pumps": pack}, refused={}, choose=lambda slug: pack, search=lambda request, slugs: pack.search(request))
+library = SimpleNamespace(
+    packs={"pumps": pack}, refused={}, choose=lambda slug: pack, search=lambda request, slugs: pack.search(request)
+)
 app = create_app(library, ServerSettings())
 sent = []
 

@@ -7,9 +7,9 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import mcp.types as t
@@ -18,243 +18,19 @@ from jsonschema import Draft202012Validator
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
-from octavo_artifact.errors import ArtifactError, NotFoundError, RequestError
-from octavo_artifact.manifest import Manifest
-from octavo_artifact.schema import EncoderSpec, Resource
+from fakes import FILES, SECRET, FakeLibrary, FakePack
 from octavo_serve.mcp_app import MAX_INSTRUCTIONS, PAGE, instructions
-from octavo_serve.prompts import Prompt
-from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
-from octavo_serve.results import Freshness, Hit, ReadResult, SearchResult, TopicsResult, TraverseResult
 from octavo_serve.run import address, bind, make_server
 from octavo_serve.settings import ServerSettings
-from octavo_serve.skills import Entry, Skill
 
 pytestmark = pytest.mark.anyio
 
 ERAS = ("legacy", "2026-07-28", "auto")
-DIGEST = "d" * 64
-SECRET = "/srv/secret/path"
-FILES = 2 * PAGE + 50
-UNKNOWN: Freshness = {"verified_age_days": None, "age_stale": None, "expired": False, "expires_at": None}
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-def manifest(slug: str, description: str = "Everything about pumps.") -> Manifest:
-    return Manifest(
-        digest=DIGEST,
-        pack={"slug": slug, "name": slug.title(), "version": "1.2", "description": description},
-        encoder=EncoderSpec("none", "", "", 1, 1, "mean", True),
-        parameters={},
-        libraries={},
-        counts={"documents": 1, "passages": 1},
-        columns={},
-        tables={},
-        files={},
-    )
-
-
-def hit(*, metadata: bool) -> Hit:
-    return {
-        "pack": "pumps",
-        "text": "Öl 油\n",
-        "added_text": "",
-        "score": 0.5,
-        "source_file": "a.md",
-        "id": "pumps/a",
-        "uri": "ep://pumps/file/a.md",
-        "fragment_id": "pumps/a#opening:0123456789ab",
-        "title": "A",
-        "heading_path": ["A"],
-        "type": "guide" if metadata else None,
-        "tags": ["oil"] if metadata else [],
-        "line_range": [1, 1],
-        "byte_range": [0, 7],
-        "span_sha256": "0" * 64,
-        "content_hash": "sha256:" + "0" * 64,
-        "verified_at": "2026-01-01" if metadata else None,
-        "verified_by": "me" if metadata else None,
-        "confidence": "crawled" if metadata else None,
-        "verified_age_days": 3 if metadata else None,
-        "age_stale": False if metadata else None,
-        "expired": False,
-        "expires_at": "2026-12-31" if metadata else None,
-        "requires_expanded": False,
-        "graph_expanded": False,
-        "duplicates": [],
-        "digest": DIGEST,
-    }
-
-
-@dataclass
-class FakePack:
-    slug: str
-    description: str = "Everything about pumps."
-    digest: str = DIGEST
-    contents: dict[str, tuple[str, bytes]] = field(default_factory=dict[str, tuple[str, bytes]])
-
-    def __post_init__(self) -> None:
-        self.manifest = manifest(self.slug, self.description)
-        self.contents = {
-            f"ep://{self.slug}/file/broken.md": ("text/markdown", b"\xff\xfe"),
-            f"ep://{self.slug}/file/pump.png": ("image/png", b"\x89PNG"),
-            f"ep://{self.slug}/file/%C3%B6l%20%231.md": ("text/markdown", "Öl 油\r\n".encode()),
-            f"ep://{self.slug}/manifest": ("application/json", b'{"a":null}\n'),
-            **{f"ep://{self.slug}/file/{n:04}.md": ("text/markdown", b"") for n in range(FILES - 4)},
-        }
-
-    def search(self, request: SearchRequest) -> SearchResult:
-        if request.query == "crash":
-            raise ArtifactError(f"{SECRET} is damaged")
-        found = request.query != "nothing"
-        return {
-            "query": request.query,
-            "pack": self.slug,
-            "digest": DIGEST,
-            "degraded": False,
-            "missing": [],
-            "overrides": {},
-            "refused": not found,
-            "reason": None if found else "no_relevant_passage",
-            "answer_probability": None,
-            "doubtful": False,
-            "results": [hit(metadata=True), hit(metadata=False)] if found else [],
-            "nearest": [],
-        }
-
-    def read(self, request: ReadRequest) -> ReadResult:
-        if not (request.id or request.path):
-            raise RequestError("id", "missing; name a document by id or path")
-        return {
-            "pack": self.slug,
-            "digest": DIGEST,
-            "path": "a.md",
-            "id": "pumps/a",
-            "uri": "ep://pumps/file/a.md",
-            "title": "A",
-            "description": None,
-            "type": None,
-            "tags": [],
-            "content": "Öl 油\n",
-            "section": None,
-            "line_range": [1, 1],
-            "total_lines": 1,
-            "truncated": False,
-            "content_hash": "sha256:" + "0" * 64,
-            "file_sha256": "0" * 64,
-            "verified_at": None,
-            "verified_by": None,
-            "confidence": None,
-            "retrieval_strategy": "standard",
-            "concept_scope": "single",
-            "tier": "searchable",
-            "requires": [],
-            "related": [],
-            "activation": None,
-            "previous": None,
-            "next": None,
-            **UNKNOWN,
-        }
-
-    def traverse(self, request: TraverseRequest) -> TraverseResult:
-        return {
-            "pack": self.slug,
-            "digest": DIGEST,
-            "start": "e",
-            "nodes": [
-                {
-                    "id": "e",
-                    "title": "E",
-                    "type": None,
-                    "kind": "t",
-                    "file": None,
-                    "uri": None,
-                    "depth": 0,
-                    "score": 1.0,
-                }
-            ],
-            "edges": [],
-            "truncated": False,
-        }
-
-    def topics(self, request: TopicsRequest) -> TopicsResult:
-        return {
-            "pack": {
-                "slug": self.slug,
-                "name": self.slug.title(),
-                "type": "composite",
-                "version": "1.2",
-                "description": self.description,
-                "entry_point": None,
-                "documents": 1,
-                "passages": 1,
-                "authority_boundary": None,
-                "freshness": {"coverage_pct": None, "stale": 0, "expired": 0, "last_full_review": None},
-            },
-            "digest": DIGEST,
-            "topics": {
-                "guide": [
-                    {
-                        "id": "a",
-                        "path": "a.md",
-                        "title": "A",
-                        "description": None,
-                        "retrieval_strategy": "standard",
-                        "tier": "searchable",
-                        "activation": {"tools": [], "constraints": [], "next": ["b.md"]},
-                        **UNKNOWN,
-                    }
-                ]
-            },
-        }
-
-    def resources(self) -> Sequence[Resource]:
-        return [
-            Resource(uri, uri.rpartition("/")[2], "Title", None, mime, len(content), "0" * 64, None, None)
-            for uri, (mime, content) in sorted(self.contents.items())
-        ]
-
-    def skills(self) -> Mapping[str, Skill]:
-        raise NotImplementedError
-
-    def directory(self, uri: str) -> Sequence[Entry]:
-        raise NotImplementedError
-
-    def prompts(self) -> list[Prompt]:
-        return [Prompt("prime", "Prime the pump", "How to prime it.", 0)]
-
-    def prompt(self, name: str) -> tuple[Prompt, str]:
-        (prompt,) = self.prompts()
-        if name != prompt.name:
-            raise NotFoundError("name", "no prompt of the pack has this name")
-        return prompt, "Pour in water."
-
-    def resource(self, uri: str) -> tuple[Resource, bytes]:
-        listed = {resource.uri: resource for resource in self.resources()}
-        if uri not in listed:
-            raise NotFoundError("uri", "not in this pack")
-        return listed[uri], self.contents[uri][1]
-
-
-@dataclass
-class FakeLibrary:
-    packs: Mapping[str, FakePack]
-    refused: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    def search(self, request: SearchRequest, slugs: frozenset[str] | None = None) -> SearchResult:
-        return self.choose(request.pack).search(request)
-
-    def choose(self, slug: str | None) -> FakePack:
-        if slug is None and len(self.packs) == 1:
-            return next(iter(self.packs.values()))
-        if slug is None:
-            raise RequestError("pack", f"missing; name one of {', '.join(self.packs)}")
-        if slug not in self.packs:
-            raise NotFoundError("pack", "not served here")
-        return self.packs[slug]
 
 
 @contextmanager
@@ -513,12 +289,9 @@ def test_instructions_are_bounded():
 
 
 STDIO = """
-import importlib.util
-spec = importlib.util.spec_from_file_location("fakes", {path!r})
-fakes = importlib.util.module_from_spec(spec)
 import sys
-sys.modules["fakes"] = fakes
-spec.loader.exec_module(fakes)
+sys.path.insert(0, {path!r})
+import fakes
 
 class Chatty(fakes.FakePack):
     def search(self, request):
@@ -572,7 +345,7 @@ META_2026 = {
 )
 def test_stdio_answers_all_it_was_asked_and_writes_nothing_else(messages: list[dict[str, Any]]):
     process = subprocess.run(
-        [sys.executable, "-c", STDIO.format(path=__file__)],
+        [sys.executable, "-c", STDIO.format(path=str(Path(__file__).parents[1]))],
         input=b"".join(json.dumps(message).encode() + b"\n" for message in messages),
         capture_output=True,
         # a line that is printed waits in its buffer, as it does for users
@@ -588,7 +361,9 @@ def test_stdio_answers_all_it_was_asked_and_writes_nothing_else(messages: list[d
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_stdio_serves_the_official_client(mode: str):
-    command = StdioServerParameters(command=sys.executable, args=["-c", STDIO.format(path=__file__)])
+    command = StdioServerParameters(
+        command=sys.executable, args=["-c", STDIO.format(path=str(Path(__file__).parents[1]))]
+    )
     async with Client(command, mode=mode, read_timeout_seconds=60) as client:
         result = await client.call_tool("ep_search", {"query": "oil"})
     assert result.structured_content is not None

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Event, Thread
 from time import sleep
 from typing import Any
+from urllib.request import urlopen
 
 import numpy as np
 import onnx
@@ -25,7 +26,9 @@ from octavo_serve.catalog import open_catalog
 from octavo_serve.ranking import Ranking
 from octavo_serve.requests import SearchRequest
 from octavo_serve.rerank import CrossEncoder, Reranked, RerankEndpoint, open_reranker, rerank
+from octavo_serve.search import Operator
 from octavo_serve.settings import RerankerSettings
+from running import octavo, serving
 
 WEIGHTS = {"[CLS]": 0, "[SEP]": 0, "[UNK]": 0, "best": 1, "worst": -1, "gold": 3, "silver": 2, "tin": 1}
 QUERY = "best metal"
@@ -439,6 +442,24 @@ def test_a_variable_without_a_key_is_refused_and_not_repeated(value: str | None)
 
 def test_all_packs_of_a_catalog_take_the_reranker_and_search(built: Path):
     reranker = Scripted(lambda: [])
-    pack = open_catalog(built, reranker=reranker).choose("tiny")
-    assert pack._index.reranker is reranker  # pyright: ignore[reportPrivateUsage]  # until the search shows it
-    assert pack.search(SearchRequest(query="descale"))["results"]
+    pack = open_catalog(built, operator=Operator(reranker=reranker)).choose("tiny")
+    result = pack.search(SearchRequest(query="descale"))
+    assert result["results"]
+    assert result["missing"] == ["reranker"]
+
+
+def test_the_server_does_not_start_with_a_reranker_that_does_not_work(built: Path, tmp_path: Path):
+    (tmp_path / "octavo.yaml").write_text("reranker: {path: models/none}\n")
+    result = octavo("serve", built, "--config", tmp_path / "octavo.yaml")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"octavo: reranker: {tmp_path / 'models/none'}: its tokenizer cannot be read")
+
+
+def test_the_server_starts_with_one_that_works(built: Path, tmp_path: Path):
+    cross_encoder(tmp_path / "models")
+    (tmp_path / "octavo.yaml").write_text("reranker: {path: models}\n")
+    with (
+        serving(built, "--config", str(tmp_path / "octavo.yaml")) as server,
+        urlopen(f"{server.address}/healthz") as answer,
+    ):
+        assert answer.status == 200

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from datetime import date
 from pathlib import Path
 
 from octavo_artifact.command import Command
 from octavo_artifact.errors import ConfigError, OctavoError
+from octavo_serve.commands.arguments import day, is_colourful
 
 SAMPLED = 50
 
@@ -38,7 +37,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-k", type=_number(1, 50), default=10, help="passages of an answer to compare, 1 to 50 (10)")
     parser.add_argument(
         "--today",
-        type=date.fromisoformat,
+        type=day,
         metavar="YYYY-MM-DD",
         help="day by which passages count as stale (without it, none is)",
     )
@@ -87,8 +86,7 @@ def _diff(arguments: Namespace) -> int:
     elif arguments.markdown:
         sys.stdout.write(markdown(comparison))
     else:
-        colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        sys.stdout.write(terminal(comparison, colours=colours))
+        sys.stdout.write(terminal(comparison, colours=is_colourful(sys.stdout)))
     return 0 if comparison.same else 1
 
 

@@ -7,7 +7,7 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from octavo_artifact.errors import ArtifactError
 from octavo_artifact.schema import AUDIENCES
@@ -24,7 +24,7 @@ def today_argument(parser: ArgumentParser) -> None:
     """`--today`, a date; None without it."""
     parser.add_argument(
         "--today",
-        type=_day,
+        type=day,
         metavar="YYYY-MM-DD",
         help="day by which ages and expiries are told (the system's date in UTC, at each request)",
     )
@@ -40,14 +40,15 @@ def audience_argument(parser: ArgumentParser, default: str | None = AUDIENCES[0]
     )
 
 
-def _day(text: str) -> date:
+def day(text: str) -> date:
+    """An argument that is a day. Raises ArgumentTypeError."""
     try:
-        day = date.fromisoformat(text)
+        found = date.fromisoformat(text)
     except ValueError:
-        day = None
-    if day is None or day.isoformat() != text:  # Python takes other spellings too
+        found = None
+    if found is None or found.isoformat() != text:  # Python takes other spellings too
         raise ArgumentTypeError(f"{text!r}, expected a day as YYYY-MM-DD")
-    return day
+    return found
 
 
 def pack_argument(parser: ArgumentParser) -> None:
@@ -108,7 +109,11 @@ def _reasons(catalog: Any) -> str:
     )  # packs of one damaged encoder give one reason
 
 
+def is_colourful(stream: TextIO) -> bool:
+    """Whether colours may be written: somebody looks at a terminal, and did not ask for none (`NO_COLOR`)."""
+    return stream.isatty() and "NO_COLOR" not in os.environ
+
+
 def styles() -> tuple[str, str, str]:
-    """What begins bold and dim text, and what ends them; empty where nobody looks at a terminal."""
-    colourful = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    return ("\x1b[1m", "\x1b[2m", "\x1b[0m") if colourful else ("", "", "")
+    """What begins bold and dim text on stdout, and what ends them; empty where it may have no colours."""
+    return ("\x1b[1m", "\x1b[2m", "\x1b[0m") if is_colourful(sys.stdout) else ("", "", "")

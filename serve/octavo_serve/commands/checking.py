@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from octavo_artifact.errors import ArtifactError, ConfigError
 from octavo_artifact.ids import DIGEST
 from octavo_artifact.layout import ENCODERS, MANIFEST, POINTER
 from octavo_serve.commands.arguments import dist_argument, json_argument, styles
+
+Outcome = dict[str, Any]
+"""What was checked, by name; `error` is None when it is right."""
 
 
 def _artifact(parser: ArgumentParser) -> None:
@@ -48,23 +52,31 @@ def _is_artifact(path: Path) -> bool:
 
 
 def _verify(arguments: Namespace) -> int:
+    def said(outcome: Outcome) -> str:
+        return f"{outcome['slug']} {outcome['digest'][:12]}  {outcome['files']} files and the encoder verified"
+
     outcomes = [_check(path) for path in _named(arguments.artifact)]
-    if arguments.json:
-        print(json.dumps({"artifacts": outcomes}, ensure_ascii=False))
+    return _told("artifacts", outcomes, said, as_json=arguments.json)
+
+
+def _told(name: str, outcomes: Sequence[Outcome], said: Callable[[Outcome], str], *, as_json: bool) -> int:
+    """Print the outcomes, as JSON under `name` or a line each, as `said` of those that are right; the exit code."""
+    if as_json:
+        print(json.dumps({name: outcomes}, ensure_ascii=False))
     else:
         for outcome in outcomes:
             if outcome["error"]:
                 print(f"octavo: {outcome['error']}", file=sys.stderr)
             else:
-                print(f"{outcome['slug']} {outcome['digest'][:12]}  {outcome['files']} files and the encoder verified")
+                print(said(outcome))
     return 1 if any(outcome["error"] for outcome in outcomes) else 0
 
 
-def _check(path: Path) -> dict[str, Any]:
+def _check(path: Path) -> Outcome:
     from octavo_artifact.manifest import check_files, fingerprint, read_encoder, read_manifest
 
     slug = path.parent.name if _is_artifact(path) else path.name
-    outcome: dict[str, Any] = {"slug": slug, "digest": None, "files": 0, "error": None}
+    outcome: Outcome = {"slug": slug, "digest": None, "files": 0, "error": None}
     try:
         artifact = _current(path)
         outcome["digest"] = artifact.name
@@ -88,23 +100,19 @@ def _verify_hit(arguments: Namespace) -> int:
     from octavo_artifact.errors import OctavoError
     from octavo_serve.reconstruct import prove
 
-    outcomes: list[dict[str, Any]] = []
+    outcomes: list[Outcome] = []
     for hit in _hits(arguments.file):
-        outcome: dict[str, Any] = {"fragment_id": hit.get("fragment_id"), "release": None, "error": None}
+        outcome: Outcome = {"fragment_id": hit.get("fragment_id"), "release": None, "error": None}
         try:
             outcome["release"] = prove(arguments.dist, hit)
         except OctavoError as error:
             outcome["error"] = str(error)
         outcomes.append(outcome)
-    if arguments.json:
-        print(json.dumps({"hits": outcomes}, ensure_ascii=False))
-    else:
-        for outcome in outcomes:
-            if outcome["error"]:
-                print(f"octavo: {outcome['error']}", file=sys.stderr)
-            else:
-                print(f"{outcome['fragment_id']} is what {outcome['release']} says")
-    return 1 if any(outcome["error"] for outcome in outcomes) else 0
+
+    def said(outcome: Outcome) -> str:
+        return f"{outcome['fragment_id']} is what {outcome['release']} says"
+
+    return _told("hits", outcomes, said, as_json=arguments.json)
 
 
 def _hits(file: Path | None) -> list[dict[str, Any]]:

@@ -162,7 +162,7 @@ SERVE = Command(
     "GET /healthz.\n"
     "Each release is verified first; a damaged one is refused by name and the others are served.\n"
     "Settings come from options, then OCTAVO_* variables, then the file --config or OCTAVO_CONFIG names.\n"
-    "Keys, rate limits and a reranker have no options: they are set in that file.\n"
+    "Keys, rate limits and a reranker have no options: the file or variables set them.\n"
     "Exit codes: 1 nothing can be served, 2 wrong arguments or settings.",
     examples=(
         "octavo serve dist",
