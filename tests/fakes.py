@@ -77,6 +77,7 @@ class FakePack:
     contents: dict[str, tuple[str, bytes]] = field(default_factory=dict[str, tuple[str, bytes]])
     release: threading.Event = field(default_factory=threading.Event)
     """Ends a search that hangs."""
+    degraded: str | None = None
 
     def __post_init__(self) -> None:
         self.manifest = _manifest(self.slug, self.description)

@@ -127,6 +127,9 @@ CASES = {
     "B33 another encoder": [
         "test_damage.py::test_a_release_whose_encoder_is_another_or_damaged_is_refused",
         "test_damage.py::test_an_encoder_is_known_by_its_fingerprint_and_not_by_its_name",
+        "test_encoder_missing.py::test_an_encoder_that_is_another_one_is_refused_in_one_line",
+        "test_encoder_missing.py::test_the_same_weights_under_another_name_are_the_encoder",
+        "test_encoder_missing.py::test_other_weights_behind_the_endpoint_are_refused_in_one_line",
     ],
     "B55 skills": [
         "build/test_skills.py::test_a_pack_over_the_limits_is_cut_by_folder_then_deeper_then_in_parts",

@@ -15,7 +15,7 @@ import pytest
 
 from octavo_serve import catalog
 from octavo_serve.cli import main
-from octavo_serve.encoder import Encoder
+from octavo_serve.encoder import Encoder, open_encoder
 from running import octavo, serving
 
 FILES = [
@@ -87,11 +87,11 @@ def dist(built: Path, tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def encoder(built: Path) -> Encoder:
     (directory,) = (built / "encoders").iterdir()
-    return Encoder(directory, directory.name)
+    return open_encoder(directory, directory.name)
 
 
-def loaded(encoder: Encoder) -> Callable[[Path, str], Encoder]:
-    def load(directory: Path, fingerprint: str) -> Encoder:
+def loaded(encoder: Encoder) -> Callable[..., Encoder]:
+    def load(directory: Path, name: str, *, trusting: bool) -> Encoder:
         return encoder
 
     return load
@@ -106,7 +106,7 @@ def refused(
     def look() -> str:
         with monkeypatch.context() as patch:
             # loading the model takes longer than all the rest
-            patch.setattr(catalog, "Encoder", loaded(encoder))
+            patch.setattr(catalog, "open_encoder", loaded(encoder))
             opened = catalog.open_catalog(dist)
         assert list(opened.packs) == ["notes"]
         assert list(opened.refused) == ["tiny"]
@@ -164,7 +164,7 @@ def test_a_renamed_release_is_refused(dist: Path, refused: Callable[[], str]) ->
 def test_a_release_of_another_pack_is_refused(dist: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.rmtree(dist / "tiny")
     shutil.copytree(dist / "notes", dist / "tiny")
-    monkeypatch.setattr(catalog, "Encoder", loaded(encoder))
+    monkeypatch.setattr(catalog, "open_encoder", loaded(encoder))
     opened = catalog.open_catalog(dist)
     assert (list(opened.packs), dict(opened.refused)) == (
         ["notes"],

@@ -22,6 +22,7 @@ def _build_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-j", "--jobs", type=int, metavar="N", help="processes that encode (one for each CPU)")
     source_options.add_format(parser)
     source_options.add_repository(parser)
+    source_options.add_encoder(parser)
     parser.add_argument("--audience", choices=AUDIENCES, help="the narrowest circle that the releases are for (public)")
     parser.add_argument("--strict", action="store_true", help="release nothing that has an error or a warning")
     parser.add_argument("--no-point", action="store_true", help="make nothing current; `octavo release` does it later")
@@ -52,8 +53,10 @@ def _build(arguments: Namespace) -> int:
             arguments.strict,
             point=not arguments.no_point,
             options=_options(arguments),
+            encoder=source_options.encoder_of(arguments),
         )
         slugs = build.slugs()
+        build.encoders()  # what is wrong with one is told before doit, which would wrap it, asks for them
         code = run(build)
     if "encoder" in build.failures:
         raise _as_error(build.failures["encoder"])
@@ -226,6 +229,7 @@ BUILD = Command(
         "octavo build packs/octavo",
         "octavo build packs/* --out dist --strict",
         "octavo build docs --json | jq -r '.packs[].digest'",
+        "octavo build packs/octavo --encoder path:models/bge-small",
         "octavo build ../billing ../search --source-format repository --roots design,docs",
     ),
     add_arguments=_build_arguments,

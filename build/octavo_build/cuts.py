@@ -21,7 +21,7 @@ from octavo_build.freshness import with_expiry
 from octavo_build.languages import language_of
 from octavo_build.passages import PassageText, outline, passages_of
 from octavo_build.plain import plain_text
-from octavo_build.windows import windows_of
+from octavo_build.windows import LIMITS, WindowLimits, windows_of
 
 BATCH = 64
 """Documents for which the cache is read and written at once."""
@@ -39,20 +39,28 @@ class Cut:
 
 
 def cut_documents(
-    documents: Iterable[Document], tokenizer: Tokenizer, cache: ContentCache, identity: str
+    documents: Iterable[Document],
+    tokenizer: Tokenizer,
+    cache: ContentCache,
+    identity: str,
+    limits: WindowLimits = LIMITS,
 ) -> Iterator[Cut]:
     """Cut every searchable document, in order; those that were cut before are taken from `cache`.
 
-    `identity` names the compiler and the encoder: what decides a cut besides the document. Only so many documents and
-    cuts are held at a time as the cache is asked for at once.
+    `identity` names the compiler and the encoder, and so the limits: what decides a cut besides the document. Only so
+    many documents and cuts are held at a time as the cache is asked for at once.
     """
     searchable = ((row, document) for row, document in enumerate(documents) if document.searchable)
     while batch := list(islice(searchable, BATCH)):
-        yield from _cut_batch(batch, tokenizer, cache, identity)
+        yield from _cut_batch(batch, tokenizer, cache, identity, limits)
 
 
 def _cut_batch(
-    searchable: Sequence[tuple[int, Document]], tokenizer: Tokenizer, cache: ContentCache, identity: str
+    searchable: Sequence[tuple[int, Document]],
+    tokenizer: Tokenizer,
+    cache: ContentCache,
+    identity: str,
+    limits: WindowLimits,
 ) -> Iterator[Cut]:
     keys = {row: _key(document, identity) for row, document in searchable}
     known = cache.read(list(keys.values()))
@@ -62,7 +70,7 @@ def _cut_batch(
         if key in known:
             yield _load(known[key], row)
         else:
-            cut = _cut(document, row, tokenizer)
+            cut = _cut(document, row, tokenizer, limits)
             made[key] = canonical_json(asdict(cut))
             yield cut
     cache.write(made)
@@ -75,12 +83,12 @@ def _key(document: Document, identity: str) -> bytes:
     return sha256(canonical_json(decides)).digest()
 
 
-def _cut(document: Document, row: int, tokenizer: Tokenizer) -> Cut:
+def _cut(document: Document, row: int, tokenizer: Tokenizer, limits: WindowLimits) -> Cut:
     passages, findings = passages_of(document, row)
     passages = _with_language(document, with_expiry(document, passages))
     lines = (heading_line(document.title, each.passage.heading_path) for each in passages)
     texts = (plain_text(each.visible) if format_of(document).marked else each.visible for each in passages)
-    windows = (tuple(windows_of(tokenizer, line, text)) for line, text in zip(lines, texts, strict=True))
+    windows = (tuple(windows_of(tokenizer, line, text, limits)) for line, text in zip(lines, texts, strict=True))
     return Cut(tuple(passages), tuple(windows), tuple(outline(document, row)), tuple(findings))
 
 

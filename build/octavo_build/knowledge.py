@@ -75,8 +75,10 @@ def _compile(tops: Sequence[Path], options: Mapping[str, str], cache: Path) -> N
 
     dist = cache / "dist"
     with Workers() as workers, make_progress(bars=False) as progress:
-        build = Build(tops, dist, cache / "state", workers, progress, options=options)
+        encoder = source_options.encoder_of(Namespace())
+        build = Build(tops, dist, cache / "state", workers, progress, options=options, encoder=encoder)
         slugs = build.slugs()
+        build.encoders()
         code = run(build)
     for slug, failure in build.failures.items():
         print(f"octavo: {slug}: {failure}", file=sys.stderr)

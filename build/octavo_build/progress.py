@@ -72,8 +72,8 @@ def _grouped(slug: str, findings: Sequence[Finding]) -> Iterator[tuple[str, str]
 
 def _index_line(slug: str, index: VectorPartitions) -> str:
     return (
-        f"{slug}: {index.kind} index of {index.partitions} partitions; a search looks at {index.nprobes} of them "
-        f"and finds {index.recall:.1%} of the ten nearest windows"
+        f"{slug}: {index.kind} index of {index.partitions} partitions; the nearest {index.nprobes} hold "
+        f"{index.recall:.1%} of the ten windows nearest to a question"
     )
 
 

@@ -10,6 +10,7 @@ from argparse import ArgumentParser, Namespace
 
 OWNER_VARIABLE = "OKF_MCP_OWNER"
 ROOTS_VARIABLE = "OKF_MCP_ROOTS"
+ENCODER_VARIABLE = "OCTAVO_ENCODER"
 
 
 def add_format(parser: ArgumentParser) -> None:
@@ -30,6 +31,20 @@ def add_repository(parser: ArgumentParser) -> None:
         help=f"folders of a knowledge repository, comma separated ({ROOTS_VARIABLE}, colon separated; else design/, "
         "backlog/docs/, backlog/decisions/)",
     )
+
+
+def add_encoder(parser: ArgumentParser) -> None:
+    """The argument that names the encoder."""
+    parser.add_argument(
+        "--encoder",
+        metavar="SPEC",
+        help=f"path:FOLDER, hub:OWNER/NAME@REVISION or openai:URL#MODEL ({ENCODER_VARIABLE}, else what the pack says)",
+    )
+
+
+def encoder_of(arguments: Namespace) -> str | None:
+    """The encoder for all packs; None when each pack says."""
+    return getattr(arguments, "encoder", None) or os.environ.get(ENCODER_VARIABLE, "").strip() or None
 
 
 def options_of(arguments: Namespace) -> dict[str, str]:

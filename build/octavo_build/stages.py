@@ -47,7 +47,7 @@ from octavo_artifact.manifest import (
     read_index,
     read_pointer,
 )
-from octavo_artifact.schema import AUDIENCES, Document, Edge, Node, Passage, Resource, Section
+from octavo_artifact.schema import AUDIENCES, Document, Edge, EncoderSpec, Node, Passage, Resource, Section
 from octavo_artifact.text import ANALYZER, FIELD, LITERALS, estimate_tokens, lexical_text
 from octavo_build import release
 from octavo_build.bodies.body import decode
@@ -55,7 +55,8 @@ from octavo_build.calibrate import Searched
 from octavo_build.calibrate import calibrate as calibrate_gate
 from octavo_build.content_cache import ContentCache
 from octavo_build.cuts import Cut, cut_documents
-from octavo_build.encode import encode_windows
+from octavo_build.encode import encode_windows, runtime_of
+from octavo_build.encoders import DEFAULT_ENCODER
 from octavo_build.findings import Finding, count_by_severity
 from octavo_build.graph import build_graph
 from octavo_build.lexical import LexicalRow, write_lexical
@@ -68,7 +69,7 @@ from octavo_build.sources import read as read_source
 from octavo_build.sources.audience import released
 from octavo_build.tables import TableWriter, iterate_table, logical_hash, read_table, write_table
 from octavo_build.vectors import INDEXED_FROM, QUESTIONS, read_vectors, write_vectors
-from octavo_build.windows import WindowLimits, load_tokenizer
+from octavo_build.windows import limits_for, load_tokenizer
 from octavo_build.workers import Workers
 
 # Libraries whose version may change an artifact's bytes.
@@ -164,8 +165,10 @@ def source(root: Path, work: Work, options: Options) -> None:
     _write_json(work.extras, {path: decode(raw) for path, raw in pack.extras.items()})
 
 
-def passages(work: Work, encoder: Path, cache: ContentCache, compiler: str) -> None:
-    """Cut the documents into passages, windows and outlines."""
+def passages(
+    work: Work, encoder: Path, cache: ContentCache, compiler: str, spec: EncoderSpec = DEFAULT_ENCODER
+) -> None:
+    """Cut the documents into passages, windows and outlines; `spec` is that of the encoder in the folder `encoder`."""
     documents = iterate_table(work.parts / DOCUMENTS.file, Document)
     tokenizer = load_tokenizer(encoder / ENCODER_TOKENIZER)
     findings: list[Finding] = []
@@ -176,7 +179,8 @@ def passages(work: Work, encoder: Path, cache: ContentCache, compiler: str) -> N
         pq.ParquetWriter(work.windows, _WINDOWS, compression="zstd") as windows,
     ):
         row = 0
-        for cut in cut_documents(documents, tokenizer, cache, f"{compiler} {encoder.name}"):
+        limits = limits_for(spec, tokenizer)
+        for cut in cut_documents(documents, tokenizer, cache, f"{compiler} {encoder.name}", limits):
             texts.write_batch(_batch(_TEXTS, ((each.text, each.visible) for each in cut.passages)))
             windows.write_batch(_batch(_WINDOWS, _window_rows(row, cut)))
             for each in cut.passages:
@@ -278,7 +282,7 @@ def calibrate(work: Work, encoder: Path, cache: ContentCache, workers: Workers) 
     ]
 
     def encode(texts: Sequence[str]) -> NDArray[np.float32]:
-        return encode_windows(texts, encoder, workers, cache, {}, lambda _: None)
+        return encode_windows(texts, encoder, workers, cache, {}, lambda _: None, as_queries=True)
 
     windows = pq.read_table(work.windows).column("passage").to_pylist()
     _, known = read_vectors(work.parts / VECTORS)
@@ -350,16 +354,17 @@ def library_versions() -> dict[str, str]:
 
 
 def _manifest(work: Work, pack: Pack, encoder: Path) -> Manifest:
+    spec = read_encoder(encoder, encoder.name)
     tables = {table.file: logical_hash(work.parts / table.file, table) for table in TABLES}
     vectors = json.loads(work.columns.read_bytes())
     return Manifest(
         digest="",
         pack={name: value for name, value in _pack_fields(pack).items() if name not in {*_BULK, "retrieval"}},
-        encoder=read_encoder(encoder, encoder.name),
+        encoder=spec,
         parameters={
             "lexical": {"analyzer": ANALYZER, "field": FIELD, "literals": LITERALS, "languages": _languages(work)},
             "passages": asdict(PassageLimits()),
-            "windows": asdict(WindowLimits()),
+            "windows": asdict(limits_for(spec, load_tokenizer(encoder / ENCODER_TOKENIZER))),
             "retrieval": pack.retrieval,
         },
         libraries=library_versions(),
@@ -433,9 +438,9 @@ def _earlier_vectors(pack: Path, encoder: str) -> dict[bytes, NDArray[np.float32
     try:
         artifact = pack / read_pointer(pack)
         manifest = release.verify(artifact)
-        runtime = (fingerprint(manifest.encoder), manifest.libraries.get("onnxruntime"))
-        if runtime != (encoder, version("onnxruntime")):
-            return {}  # another release of onnxruntime may round in another way
+        runtime = "" if manifest.encoder.model else f"onnxruntime {manifest.libraries.get('onnxruntime')}"
+        if (fingerprint(manifest.encoder), runtime) != (encoder, runtime_of(manifest.encoder)):
+            return {}
         hashes, encoded = read_vectors(artifact / VECTORS)
     except ArtifactError:
         return {}  # nothing to reuse is no error: the windows are encoded again

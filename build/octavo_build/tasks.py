@@ -28,6 +28,7 @@ from octavo_artifact.ids import canonical_json, sha256_file, sha256_hex
 from octavo_artifact.layout import (
     DOCUMENTS,
     EDGES,
+    ENCODER_ENDPOINT,
     ENCODER_MODEL,
     ENCODER_SPEC,
     ENCODER_TOKENIZER,
@@ -39,12 +40,17 @@ from octavo_artifact.layout import (
     SECTIONS,
     VECTORS,
 )
+from octavo_artifact.manifest import fingerprint
+from octavo_artifact.schema import EncoderSpec
 from octavo_build import release, stages
 from octavo_build.content_cache import ContentCache
-from octavo_build.encoders import install_encoder, wanted_encoder
+from octavo_build.encoders import DEFAULT, Prepared, install_encoder, prepare
+from octavo_build.encoders.adapter import Places
 from octavo_build.progress import Progress
 from octavo_build.sources import NO_OPTIONS, Options, adapter_of, slug_of
+from octavo_build.sources.expertpack import MANIFEST
 from octavo_build.sources.git import located
+from octavo_build.sources.identity import PACK_FILE, read_identity
 from octavo_build.stages import Work
 from octavo_build.vectors import INDEXED_FROM
 from octavo_build.workers import Workers
@@ -70,8 +76,11 @@ class Build:
     """Windows from which a pack's vectors get an index."""
     options: Options = field(default_factory=lambda: NO_OPTIONS)
     """What the command line says of the sources."""
+    encoder: str | None = None
+    """What the command line or the environment chose for all packs; otherwise each pack says, or has the default."""
     failures: dict[str, OctavoError | str] = field(default_factory=dict[str, "OctavoError | str"])
     """Slug to what stopped its build."""
+    _encoders: dict[str, Prepared] = field(default_factory=dict[str, Prepared])
 
     def slugs(self) -> dict[str, Path]:
         """The folders to read by slug, fetched where a pack names another source.
@@ -88,24 +97,66 @@ class Build:
             folders[slug], given[slug] = folder, root
         return folders
 
+    def encoders(self) -> dict[str, Prepared]:
+        """The encoder of each pack by slug, looked at (or asked, or fetched) once.
+
+        Raises ConfigError naming what is wrong with one.
+        """
+        places = Places(self.dist, self.state)
+        chosen: dict[tuple[str, Path], Prepared] = {}
+        for slug, folder in self.slugs().items():
+            if slug in self._encoders:
+                continue
+            own = None if self.encoder else _chosen_by(folder)
+            choice = (own, folder) if own else (self.encoder or DEFAULT, Path())
+            if choice not in chosen:
+                chosen[choice] = prepare(*choice, places)
+            self._encoders[slug] = chosen[choice]
+        return self._encoders
+
+
+def _chosen_by(root: Path) -> str | None:
+    """What the pack in `root` says of its encoder. Raises ConfigError for an endpoint.
+
+    An endpoint is sent the pack's text and somebody's key: whoever builds says where, not whoever wrote the pack.
+    """
+    written = next(filter(None, (read_identity(root, name).text("encoder") for name in (MANIFEST, PACK_FILE))), None)
+    if written is not None and written.startswith("openai:"):
+        raise ConfigError(
+            f"{root.name}: encoder: a pack cannot choose an endpoint; give it with --encoder or OCTAVO_ENCODER"
+        )
+    return written
+
 
 def build_tasks(build: Build) -> Iterator[Task]:
     """All tasks of a build, for doit."""
-    encoder = build.dist / ENCODERS / wanted_encoder()
     cache = ContentCache(build.state / "cache.sqlite")
-    installed = [encoder / name for name in (ENCODER_SPEC, ENCODER_MODEL, ENCODER_TOKENIZER)]
-    yield {
-        "name": "encoder",
-        "actions": [_guarded(build, "encoder", "", partial(install_encoder, build.dist), installed)],
+    encoders = build.encoders()
+    for name, encoder in {fingerprint(each.spec): each for each in encoders.values()}.items():
+        yield _encoder_task(build, name, encoder)
+    for slug, root in build.slugs().items():
+        yield from _pack_tasks(build, slug, root, encoders[slug].spec, cache)
+
+
+def _encoder_task(build: Build, name: str, encoder: Prepared) -> Task:
+    files = (ENCODER_SPEC, ENCODER_TOKENIZER, ENCODER_ENDPOINT if encoder.spec.model else ENCODER_MODEL)
+    installed = [build.dist / ENCODERS / name / file for file in files]
+    return {
+        "name": _task_of(encoder.spec),
+        "actions": [_guarded(build, "encoder", "", partial(install_encoder, build.dist, encoder), installed)],
         "targets": [str(path) for path in installed],
-        "uptodate": [_unchanged],
+        # where an endpoint is may be another than was written down
+        "uptodate": [_unchanged, not encoder.spec.model],
         **_SILENT,
     }
-    for slug, root in build.slugs().items():
-        yield from _pack_tasks(build, slug, root, encoder, cache)
 
 
-def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: ContentCache) -> Iterator[Task]:
+def _task_of(encoder: EncoderSpec) -> str:
+    return f"encoder:{fingerprint(encoder)[:12]}"
+
+
+def _pack_tasks(build: Build, slug: str, root: Path, spec: EncoderSpec, cache: ContentCache) -> Iterator[Task]:
+    encoder = build.dist / ENCODERS / fingerprint(spec)
     work = Work(build.state / "work" / slug)
     parts = work.parts
     documents, passages = parts / DOCUMENTS.file, parts / PASSAGES.file
@@ -140,12 +191,12 @@ def _pack_tasks(build: Build, slug: str, root: Path, encoder: Path, cache: Conte
     yield {
         **task(
             "passages",
-            partial(stages.passages, work, encoder, cache, compiler_digest()),
+            partial(stages.passages, work, encoder, cache, compiler_digest(), spec),
             [documents],
             [passages, parts / SECTIONS.file, work.texts, work.windows, work.passage_findings],
             encoder=encoder.name,
         ),
-        "task_dep": ["build:encoder"],
+        "task_dep": [f"build:{_task_of(spec)}"],
     }
     yield folder_task(
         "vectors",

@@ -22,7 +22,7 @@ from octavo_build.lance_format import canonicalise, centroids_extent, column_ext
 from octavo_build.partitions import Partitions, codebook, partition, probes
 
 INDEXED_FROM = 50_000
-"""Windows from which a pack's table gets an index. Below, comparing all of them costs less than 3 ms of CPU."""
+"""Windows from which a pack's table gets an index. Below, comparing all of them costs less than 4 ms of CPU."""
 QUESTIONS = 300
 """By which the index is measured, at most."""
 

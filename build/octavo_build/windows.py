@@ -11,6 +11,9 @@ from pathlib import Path
 
 from tokenizers import Encoding, Tokenizer
 
+from octavo_artifact.errors import ConfigError
+from octavo_artifact.schema import EncoderSpec
+
 
 @dataclass(frozen=True, slots=True)
 class WindowLimits:
@@ -30,6 +33,26 @@ class WindowLimits:
 
 
 LIMITS = WindowLimits()
+"""Of an encoder of 256 tokens."""
+
+_LONGEST = 512
+"""Tokens of a window at most, however many the encoder takes: one vector for more text is near to everything."""
+
+
+def limits_for(spec: EncoderSpec, tokenizer: Tokenizer) -> WindowLimits:
+    """Limits for windows of an encoder, which takes its passage prefix out of the same tokens.
+
+    Raises ConfigError when the prefix leaves nothing.
+    """
+    prefix = len(tokenizer.encode(spec.passage_prefix, add_special_tokens=False).ids)
+    window = min(spec.max_tokens - prefix, _LONGEST)
+    if window < 2:
+        raise ConfigError(f"encoder {spec.name}: {spec.max_tokens} tokens, of which its passage prefix takes {prefix}")
+    piece, overlap, heading = (
+        tokens * window // LIMITS.window_tokens
+        for tokens in (LIMITS.piece_tokens, LIMITS.overlap_tokens, LIMITS.heading_tokens)
+    )
+    return WindowLimits(piece, overlap, heading, window)
 
 
 def load_tokenizer(path: Path) -> Tokenizer:

@@ -47,8 +47,8 @@ m.read_encoder(dist / "encoders" / name, name)
 step("hash the encoder")
 import onnxruntime
 step("import onnxruntime")
-from octavo_serve.encoder import Encoder
-encoder = Encoder(dist / "encoders" / name, name)
+from octavo_serve.encoder import open_encoder
+encoder = open_encoder(dist / "encoders" / name, name)
 step("hash the encoder again, load it")
 from octavo_serve.catalog import OpenPack
 packs = [OpenPack(artifact, encoder, m.read_manifest(artifact)) for artifact in artifacts]

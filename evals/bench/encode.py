@@ -79,8 +79,8 @@ def _windows_a_cpu_second(directory: Path, sample: list[str]) -> float:
 
 def compare_graphs(directory: Path, sample: list[str]) -> None:
     """The graph as shipped and ours: milliseconds of CPU a query, windows a second of CPU."""
-    from octavo_build.encoders import PACKAGE
-    from octavo_serve.encoder import Encoder
+    from octavo_build.encoders.package import PACKAGE
+    from octavo_serve.encoder import open_encoder
 
     package = find_spec(PACKAGE)
     assert package is not None
@@ -92,7 +92,7 @@ def compare_graphs(directory: Path, sample: list[str]) -> None:
         query: dict[Path, list[float]] = {shipped: [], directory: []}
         windows: dict[Path, list[float]] = {shipped: [], directory: []}
         whole: list[float] = []
-        encoder = Encoder(directory, directory.name)
+        encoder = open_encoder(directory, directory.name)
         for round_ in range(ROUNDS + 1):
             for graph in (shipped, directory):
                 query[graph].append(_query_ms(lambda text, graph=graph: _bare(graph, [text]), round_))

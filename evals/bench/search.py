@@ -14,7 +14,7 @@ import anyio
 from _server import COMMUNITY, ROOT, cpu_seconds, get, releases, server
 
 from octavo_evals.queries import read_query_set
-from octavo_serve.encoder import Encoder
+from octavo_serve.encoder import open_encoder
 
 REPEATS = 3
 
@@ -48,7 +48,7 @@ def main() -> None:
 
 def _encoder_milliseconds(dist: Path, texts: list[str]) -> float:
     directory = next((dist / "encoders").iterdir())
-    encoder = Encoder(directory, directory.name)
+    encoder = open_encoder(directory, directory.name)
     for text in texts[:5]:
         encoder.encode(text + " warm")
     start = time.process_time()

@@ -23,6 +23,7 @@ STAGING_PREFIX = ".staging-"
 ENCODER_SPEC = "encoder.json"
 ENCODER_MODEL = "model.onnx"
 ENCODER_TOKENIZER = "tokenizer.json"
+ENCODER_ENDPOINT = "endpoint.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
@@ -54,7 +54,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class VectorPartitions:
-    """How the windows of a large pack lie in partitions, so that a search looks at the nearest ones only."""
+    """How the windows of a large pack lie in partitions, so that a search may look at the nearest ones only."""
 
     kind: str
     """Of the index in `vectors.lance`, which Lance and LanceDB search by: `IVF_PQ`."""
@@ -62,7 +62,7 @@ class VectorPartitions:
     sub_vectors: int
     """Bytes that stand for a vector in that index; the server compares the vectors themselves."""
     nprobes: int
-    """Partitions that a search looks at."""
+    """Partitions that a search must look at for that recall; a server that finds them too many compares all."""
     recall: float
     """Of the ten windows nearest to questions made of the pack's headings, the share that lies in them."""
 
@@ -101,17 +101,26 @@ class Manifest:
 
 
 def fingerprint(encoder: EncoderSpec) -> str:
-    """Identity of an encoder: sha256 of everything that decides a vector, its name left out."""
-    spec = asdict(encoder)
-    del spec["name"]
-    return sha256_hex(canonical_json(spec))
+    """Identity of an encoder: sha256 of everything that decides a vector, its name left out.
+
+    A field that has its default is left out too, so that a later one does not rename the encoders of before.
+    """
+    defaults = {each.name: each.default for each in fields(EncoderSpec)}
+    decides = {name: value for name, value in asdict(encoder).items() if value != defaults[name]}
+    del decides["name"]
+    return sha256_hex(canonical_json(decides))
+
+
+def read_spec(values: dict[str, Any]) -> EncoderSpec:
+    """An encoder's spec from its JSON. Raises TypeError for what is none."""
+    return EncoderSpec(probe=tuple(values.pop("probe", ())), **values)
 
 
 def manifest_bytes(manifest: Manifest) -> bytes:
     """The manifest as it stands in the artifact; `digest` is the sha256 of these bytes."""
-    fields = asdict(manifest)
-    del fields["digest"]
-    return canonical_json({"format": FORMAT, **fields})
+    values = asdict(manifest)
+    del values["digest"]
+    return canonical_json({"format": FORMAT, **values})
 
 
 def parse_manifest(data: bytes) -> Manifest:
@@ -120,18 +129,18 @@ def parse_manifest(data: bytes) -> Manifest:
     Raises ArtifactError for another format version and for anything that does not parse.
     """
     try:
-        fields = cast(dict[str, Any], json.loads(data))
-        found = fields.pop("format")
+        values = cast(dict[str, Any], json.loads(data))
+        found = values.pop("format")
         if found != FORMAT:
             raise ArtifactError(f"{MANIFEST}: format {found!r}, this Octavo reads format {FORMAT}")
         return Manifest(
             digest=sha256_hex(data),
-            encoder=EncoderSpec(**fields.pop("encoder")),
-            columns={name: _column(column) for name, column in fields.pop("columns").items()},
-            files={_inside(path): FileEntry(**entry) for path, entry in fields.pop("files").items()},
-            gate=read_gate(fields.pop("gate", None)),
-            index=read_index(fields.pop("index", None)),
-            **fields,
+            encoder=read_spec(values.pop("encoder")),
+            columns={name: _column(column) for name, column in values.pop("columns").items()},
+            files={_inside(path): FileEntry(**entry) for path, entry in values.pop("files").items()},
+            gate=read_gate(values.pop("gate", None)),
+            index=read_index(values.pop("index", None)),
+            **values,
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ArtifactError(f"{MANIFEST}: not a manifest of format {FORMAT} ({type(error).__name__})") from error
@@ -215,18 +224,20 @@ def read_encoder(directory: Path, expected: str) -> EncoderSpec:
     Raises ArtifactError naming the file when the encoder is missing, damaged or another one.
     """
     label = f"encoders/{expected}"
+    if not directory.is_dir():
+        raise ArtifactError(f"{label}/{ENCODER_SPEC}: missing; expected the encoder that the release was built with")
     try:
-        spec = EncoderSpec(**json.loads((directory / ENCODER_SPEC).read_bytes()))
+        spec = read_spec(json.loads((directory / ENCODER_SPEC).read_bytes()))
         found = fingerprint(spec)
         if found != expected:
             raise ArtifactError(f"{label}/{ENCODER_SPEC}: fingerprint is {found}, expected {expected}")
         for file, sha256 in ((ENCODER_MODEL, spec.model_sha256), (ENCODER_TOKENIZER, spec.tokenizer_sha256)):
-            if sha256_file(directory / file) != sha256:
+            if sha256 and sha256_file(directory / file) != sha256:
                 raise ArtifactError(f"{label}/{file}: sha256 is not the {sha256} its spec names")
     except OSError as error:
         name = Path(str(error.filename)).name
         raise ArtifactError(f"{label}/{name}: cannot be read ({error.strerror})") from error
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise ArtifactError(f"{label}/{ENCODER_SPEC}: not an encoder spec") from error
     return spec
 
@@ -247,16 +258,16 @@ def _is_pack(path: Path) -> bool:
     return POINTER in names or (path.name != ENCODERS and any(map(DIGEST.fullmatch, names)))
 
 
-def _column(fields: dict[str, Any]) -> Column:
-    extents = tuple((offset, rows) for offset, rows in fields.pop("extents"))
-    return Column(**fields, extents=extents)
+def _column(values: dict[str, Any]) -> Column:
+    extents = tuple((offset, rows) for offset, rows in values.pop("extents"))
+    return Column(**values, extents=extents)
 
 
-def read_gate(fields: dict[str, Any] | None) -> Gate | None:
+def read_gate(values: dict[str, Any] | None) -> Gate | None:
     """A gate from its JSON. Raises KeyError or TypeError for what is none, ArtifactError for impossible numbers."""
-    if fields is None:
+    if values is None:
         return None
-    return Gate(weights=Weights(**fields.pop("weights")), roc=tuple(fields.pop("roc")), **fields)
+    return Gate(weights=Weights(**values.pop("weights")), roc=tuple(values.pop("roc")), **values)
 
 
 def read_index(fields: dict[str, Any] | None) -> VectorPartitions | None:

@@ -164,6 +164,10 @@ class Resource:
     """Of a skill's SKILL.md, as a JSON object; the skill's files are the resources below its directory."""
 
 
+POOLINGS = ("mean", "cls", "last")
+"""The mean of all tokens' vectors, the first token's, the last one's."""
+
+
 @dataclass(frozen=True, slots=True)
 class EncoderSpec:
     """All that decides a vector. Its fingerprint, never its name, says whether two encoders are the same."""
@@ -171,11 +175,20 @@ class EncoderSpec:
     name: str
     """For people only; not part of the fingerprint."""
     model_sha256: str
+    """Of `model.onnx`; empty for an encoder behind an endpoint."""
     tokenizer_sha256: str
+    """Of the tokenizer that sizes windows; where the model is a file, its own."""
     dimensions: int
     max_tokens: int
     """Longest input, special tokens included; longer ones would be cut silently by the tokenizer."""
     pooling: str
-    """`mean` over the attention mask."""
+    """How the vectors of tokens become one: one of POOLINGS; `endpoint` when that does it."""
     normalize: bool
     """Whether rows have unit length, so that a dot product is a cosine."""
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    """What stands before a query and before a window when it is encoded, where the model was trained so."""
+    model: str = ""
+    """The endpoint's name of the model; empty when the model is a file."""
+    probe: tuple[float, ...] = ()
+    """Of a model behind an endpoint: the first values of the vector of a fixed sentence, rounded."""

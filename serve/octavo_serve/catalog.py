@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from threading import Lock
 
-from octavo_artifact.errors import ArtifactError, ConfigError, NotFoundError
+from octavo_artifact.errors import ArtifactError, ConfigError, NotFoundError, OctavoError
 from octavo_artifact.gate import Features
 from octavo_artifact.layout import ENCODERS, LEXICAL, MANIFEST
 from octavo_artifact.manifest import (
@@ -23,7 +23,7 @@ from octavo_artifact.parameters import Retrieval, read_retrieval
 from octavo_artifact.schema import AUDIENCES, Resource
 from octavo_serve import reading
 from octavo_serve.collection import Collection, Index
-from octavo_serve.encoder import Encoder
+from octavo_serve.encoder import AbsentEncoder, Encoder, open_encoder
 from octavo_serve.graph import Relations, traverse
 from octavo_serve.lexical import LexicalIndex
 from octavo_serve.prompts import Prompt, list_prompts
@@ -51,6 +51,8 @@ class OpenPack:
 
         Raises ArtifactError naming the part that does not open.
         """
+        _check_dimensions(manifest)
+        self._encoder = encoder
         self._today = today
         self._operator = operator
         self._parameters = _parameters(manifest)
@@ -76,6 +78,11 @@ class OpenPack:
             documents=manifest.counts["documents"],
         )
         self._collection = Collection([self.index])
+
+    @property
+    def degraded(self) -> str | None:
+        """Why searches go by words only, in words that clients may see; None when they do not."""
+        return self._encoder.failure
 
     def search(self, request: SearchRequest) -> SearchResult:
         """Find passages."""
@@ -178,7 +185,8 @@ def open_catalog(
     A release that holds anything for a narrower audience than `audience` is withheld as a whole.
 
     `today` is the day by which ages and expiries are told; without it each request takes the system's date in UTC.
-    All packs share what the `operator` adds to every search. Raises ConfigError when `dist` holds no pack at all.
+    All packs share what the `operator` adds to every search; where it allows for that, a pack whose encoder cannot be
+    had is served all the same, and searched by words. Raises ConfigError when `dist` holds no pack at all.
     """
     if not dist.is_dir():
         raise ConfigError(f"{dist}: not a folder; expected one that `octavo build --out` filled")
@@ -192,7 +200,7 @@ def open_catalog(
     for directory in directories:
         try:
             pack = open_release(directory / read_pointer(directory), dist, encoders, today, operator)
-        except ArtifactError as error:
+        except OctavoError as error:
             refused[directory.name] = str(error)
         else:
             if pack.audience in AUDIENCES[: AUDIENCES.index(audience) + 1]:
@@ -211,7 +219,8 @@ def open_release(
 ) -> OpenPack:
     """Check an artifact file by file and open it; encoders are shared through `encoders`, by fingerprint.
 
-    Raises ArtifactError naming what is wrong.
+    Raises ArtifactError naming what is wrong, and EndpointError when the encoder cannot be asked; but nothing that is
+    wrong with the encoder stops an operator who is content with words.
     """
     manifest = read_manifest(artifact)
     if manifest.slug != artifact.parent.name:
@@ -219,8 +228,22 @@ def open_release(
     check_files(artifact, manifest)
     name = fingerprint(manifest.encoder)
     if name not in encoders:
-        encoders[name] = Encoder(dist / ENCODERS / name, name)
+        try:
+            encoders[name] = open_encoder(dist / ENCODERS / name, name, trusting=operator.lexical_only)
+        except ArtifactError as error:
+            if not operator.lexical_only:
+                raise
+            encoders[name] = AbsentEncoder(manifest.encoder, str(error))
     return OpenPack(artifact, encoders[name], manifest, today, operator)
+
+
+def _check_dimensions(manifest: Manifest) -> None:
+    found, expected = manifest.columns["vector"].width, manifest.encoder.dimensions
+    if found != expected:
+        raise ArtifactError(
+            f"{manifest.slug}/{manifest.digest[:12]}/{MANIFEST}: vectors of {found} dimensions, its encoder makes "
+            f"{expected}"
+        )
 
 
 def _parameters(manifest: Manifest) -> Retrieval:

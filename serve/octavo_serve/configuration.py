@@ -26,6 +26,8 @@ PREFIX = "OCTAVO_"
 FILE_VARIABLE = "OCTAVO_CONFIG"
 """Names the file when the command line does not."""
 
+_COMPILERS = frozenset({"OCTAVO_ENCODER"})
+"""Variables that are not the server's."""
 _SHAPES: Mapping[str, type[Any]] = {"keys": Key, "rate_limit": RateLimit, "reranker": RerankerSettings}
 _UNKNOWN = "unexpected_keyword_argument"
 _MAX_FOUND = 80
@@ -109,14 +111,14 @@ def _variables(environment: Mapping[str, str]) -> dict[str, Any]:
     return {
         name.removeprefix(PREFIX).lower(): _typed(name.removeprefix(PREFIX).lower(), text)
         for name, text in sorted(environment.items())
-        if name.startswith(PREFIX) and name != FILE_VARIABLE
+        if name.startswith(PREFIX) and name != FILE_VARIABLE and name not in _COMPILERS
     }
 
 
 def _typed(key: str, text: str) -> Any:
     if key in ("allowed_hosts", "allowed_origins"):
         return [item.strip() for item in text.split(",") if item.strip()]
-    if key in ("port", "max_body", "answer_timeout", "body_timeout", "retrieval", *_SHAPES):
+    if key in ("port", "max_body", "answer_timeout", "body_timeout", "lexical_only", "retrieval", *_SHAPES):
         try:
             return json.loads(text)
         except (ValueError, RecursionError):

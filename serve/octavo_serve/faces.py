@@ -40,6 +40,11 @@ class Pack(Protocol):
     def digest(self) -> str: ...  # noqa: D102
     @property
     def manifest(self) -> Manifest: ...  # noqa: D102
+    @property
+    def degraded(self) -> str | None:
+        """Why it is searched by words only; None when it is not."""
+        ...
+
     def search(self, request: SearchRequest) -> SearchResult: ...  # noqa: D102
     def read(self, request: ReadRequest) -> ReadResult: ...  # noqa: D102
     def traverse(self, request: TraverseRequest) -> TraverseResult: ...  # noqa: D102

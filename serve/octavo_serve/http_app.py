@@ -126,7 +126,8 @@ class _Routes:
     async def health(self, request: Request) -> Response:
         view = caller_of(request.scope)
         seen = view or self._library
-        status = ("degraded" if seen.refused else "ok") if seen.packs else "down"
+        failing = any(pack.degraded for pack in seen.packs.values())
+        status = ("degraded" if seen.refused or failing else "ok") if seen.packs else "down"
         body: dict[str, Any] = {"status": status}
         if view is not None:
             body["packs"] = {
@@ -135,6 +136,8 @@ class _Routes:
                     "version": pack.manifest.pack["version"],
                     "documents": pack.manifest.counts["documents"],
                     "passages": pack.manifest.counts["passages"],
+                    "degraded": pack.degraded is not None,
+                    **({"reason": pack.degraded} if pack.degraded else {}),
                 }
                 for slug, pack in view.packs.items()
             }

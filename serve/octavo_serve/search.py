@@ -44,6 +44,8 @@ class Operator:
     retrieval: Mapping[str, object] = field(default_factory=dict[str, object])
     """Parameters that differ from the packs'."""
     reranker: Reranker | None = None
+    lexical_only: bool = False
+    """Whether packs whose encoder cannot be had are served, and searched by words."""
 
 
 NO_OPERATOR = Operator()

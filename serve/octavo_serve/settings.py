@@ -94,6 +94,12 @@ class ServerSettings:
         float, _Seconds, Field(description="Seconds a client may take to send a request's head, and again its body.")
     ] = 10.0
     max_body: Annotated[int, Field(ge=1, le=64 * 1024 * 1024, description="Bytes of a request's body.")] = 256 * 1024
+    lexical_only: Annotated[
+        bool,
+        Field(
+            description="Serve packs whose encoder is missing or fails too: searched by words, and told as degraded."
+        ),
+    ] = False
     keys: Annotated[
         tuple[Key, ...],
         # An empty list would open the server to everybody, which is hardly what it was emptied for.

@@ -1,7 +1,7 @@
 """Vector search over the mapped planes of `vectors.lance`; no Lance needed to serve.
 
-Cosines are always those of the vectors themselves. A pack without partitions is compared whole; of a large one the
-windows of the partitions nearest to the query, or with a filter all that it allows.
+Cosines are always those of the vectors themselves. A pack is compared whole, with a filter all that it allows; of a
+large one whose index finds the nearest in few partitions, the windows of those only.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Cosines = Callable[[Rows], Scores]
 
 _BLOCK = 1024
 """Vectors that are gathered at once: 1.5 MB, which the processor still has in its cache when they are multiplied."""
-_GATHERED = 4
-"""Gathering a window takes this many times as long as reading it in its turn."""
+_GATHERED = 5
+"""Gathering a window takes this many times as long as reading it in its turn (`evals/bench/large_packs.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,13 @@ class VectorIndex:
         self._documents, starts, self._document = np.unique(of_passage, return_index=True, return_inverse=True)
         self._document_starts = self._passage_starts[starts]
         self._document_sizes = np.diff(self._document_starts, append=len(self._passage))
-        self._partitions = None if manifest.index is None else _Partitions(artifact, manifest, manifest.index.nprobes)
+        index = manifest.index
+        pays = index is not None and index.nprobes * _GATHERED < index.partitions
+        self._partitions = _Partitions(artifact, manifest, index.nprobes) if index and pays else None
 
     def compare(self, query: Vectors, allowed: NDArray[np.bool_] | None = None) -> Similarity:
         """Compare a query (float32 [dim], unit length) with the windows of the passages that `allowed`, bool
-        [passages], admits; without it with all of a small pack, and with the nearest partitions of a large one.
+        [passages], admits; without it with all, or those of the nearest partitions where that is less work.
         """
         if allowed is not None:
             (windows,) = np.nonzero(allowed[self._passage])

@@ -89,9 +89,9 @@ def test_equal_texts_are_encoded_once(tmp_path: Path, encoder_dir: Path, monkeyp
     seen: list[str] = []
     real = encode._encode_one  # pyright: ignore[reportPrivateUsage] # the only place that sees each text once
 
-    def count(session: object, tokenizer: object, text: str) -> Vectors:
+    def count(session: object, tokenizer: object, text: str, pooling: str) -> Vectors:
         seen.append(text)
-        return real(session, tokenizer, text)  # pyright: ignore[reportArgumentType] # passed on as they came
+        return real(session, tokenizer, text, pooling)  # pyright: ignore[reportArgumentType] # passed on as they came
 
     monkeypatch.setattr(encode, "_encode_one", count)
     done: list[int] = []

@@ -9,8 +9,7 @@ import pytest
 from octavo_artifact.errors import ConfigError
 from octavo_artifact.layout import ENCODERS
 from octavo_artifact.manifest import fingerprint, read_encoder
-from octavo_build import encoders
-from octavo_build.encoders import DEFAULT_ENCODER, install_encoder, wanted_encoder
+from octavo_build.encoders import DEFAULT_ENCODER, install_encoder, package, wanted_encoder
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +69,7 @@ def test_another_model_in_the_package_is_refused(tmp_path: Path, monkeypatch: py
     (tmp_path / "another_model" / "__init__.py").touch()
     (tmp_path / "another_model" / "model.onnx").write_bytes(b"other weights")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(encoders, "PACKAGE", "another_model")
+    monkeypatch.setattr(package, "PACKAGE", "another_model")
 
     with pytest.raises(ConfigError, match=r"model\.onnx of another_model has sha256 .* expected 8199be6f"):
         install_encoder(tmp_path / "dist")
@@ -85,7 +84,7 @@ def test_libraries_that_make_another_model_are_named(tmp_path: Path, monkeypatch
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(encoders, "PACKAGE", "no_such_model")
+    monkeypatch.setattr(package, "PACKAGE", "no_such_model")
 
     with pytest.raises(ConfigError, match=r"no_such_model is not installed, expected that of octavo\[build\]"):
         install_encoder(tmp_path)

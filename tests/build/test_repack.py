@@ -13,7 +13,8 @@ from onnx.helper import make_graph, make_model, make_node, make_tensor_value_inf
 from onnx.numpy_helper import from_array
 
 from octavo_artifact.layout import ENCODER_MODEL, ENCODER_TOKENIZER, ENCODERS
-from octavo_build.encoders import PACKAGE, install_encoder
+from octavo_build.encoders import install_encoder
+from octavo_build.encoders.package import PACKAGE
 from octavo_build.encoders.repack import repack
 from octavo_build.windows import load_tokenizer
 

@@ -28,6 +28,8 @@ allowed_origins: ["https://app.example.org"]
 answer_timeout: 2
 body_timeout: 0.5
 max_body: 1000
+lexical_only: true
+retrieval: {{diversity: 0.3}}
 keys:
   - {A_KEY}
   - {{name: b, sha256: "{HASH[::-1]}", packs: "*"}}
@@ -53,8 +55,10 @@ def test_every_key_of_the_file_is_a_setting(file: Path):
         answer_timeout=2,
         body_timeout=0.5,
         max_body=1000,
+        lexical_only=True,
         keys=(Key("a", HASH, ("tiny",)), Key("b", HASH[::-1], ("*",))),
         rate_limit=RateLimit(10, 60),
+        retrieval={"diversity": 0.3},
         reranker=RerankerSettings(path=file.parent / "models/small", pairs=10, milliseconds=300),
     )
     assert read_file(file).keys() == {field.name for field in fields(ServerSettings)}
@@ -95,6 +99,7 @@ def test_every_setting_has_a_variable(tmp_path: Path):
         "OCTAVO_ANSWER_TIMEOUT": "2",
         "OCTAVO_BODY_TIMEOUT": "0.5",
         "OCTAVO_MAX_BODY": "1000",
+        "OCTAVO_LEXICAL_ONLY": "true",
         "OCTAVO_KEYS": json.dumps([{"name": "a", "sha256": HASH, "packs": "*"}]),
         "OCTAVO_RATE_LIMIT": '{"requests": 10, "per_seconds": 60}',
         "OCTAVO_RERANKER": '{"url": "http://127.0.0.1:8080/v1", "model": "m", "key_env": "RERANK_KEY"}',

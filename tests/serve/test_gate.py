@@ -7,7 +7,7 @@ import pytest
 from octavo_artifact.text import query_terms
 from octavo_build import lexical
 from octavo_serve.catalog import OpenPack, open_catalog
-from octavo_serve.encoder import Encoder
+from octavo_serve.encoder import OnnxEncoder
 from octavo_serve.requests import SearchRequest
 from octavo_serve.results import SearchResult
 from running import LIGHTHOUSE, octavo
@@ -119,10 +119,10 @@ def test_words_that_are_indexed_and_not_shown_are_evidence(pack: OpenPack) -> No
 
 
 def test_an_answer_by_words_only_is_not_judged(pack: OpenPack, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: Encoder, text: str) -> None:
+    def fail(self: OnnxEncoder, text: str) -> None:
         raise RuntimeError(text)
 
-    monkeypatch.setattr(Encoder, "encode", fail)
+    monkeypatch.setattr(OnnxEncoder, "encode", fail)
     result = ask(pack, "the lamp of the Panama canal")
     assert (result["degraded"], result["refused"], result["answer_probability"]) == (True, False, None)
 

@@ -224,7 +224,7 @@ def test_work_that_was_given_up_and_had_not_begun_is_never_done():
 
 def test_health_lists_what_is_served_and_what_is_refused(two: Ask):
     answer = two("/healthz")
-    pack = {"digest": DIGEST, "version": "1.2", "documents": 3, "passages": 7}
+    pack = {"digest": DIGEST, "version": "1.2", "documents": 3, "passages": 7, "degraded": False}
     assert answer.status == 200
     assert answer.json == {
         "status": "degraded",

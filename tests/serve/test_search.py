@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from octavo_serve.catalog import OpenPack, open_catalog
-from octavo_serve.encoder import Encoder
+from octavo_serve.encoder import OnnxEncoder
 from octavo_serve.requests import SearchRequest, TopicsRequest
 from octavo_serve.results import SearchResult
 from running import octavo
@@ -101,10 +101,10 @@ def test_no_text_breaks_the_pipeline(pack: OpenPack, query: str) -> None:
 
 
 def test_a_failing_encoder_degrades_to_words_and_says_so(pack: OpenPack, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: Encoder, text: str) -> None:
+    def fail(self: OnnxEncoder, text: str) -> None:
         raise RuntimeError("no more")
 
-    monkeypatch.setattr(Encoder, "encode", fail)
+    monkeypatch.setattr(OnnxEncoder, "encode", fail)
     result = search(pack, "turnips")
     assert result["degraded"]
     assert files(result) == ["long.md", "long.md"]

@@ -127,6 +127,15 @@ def test_partitions_leave_most_windows_alone(partitioned: VectorIndex, whole: Ve
     assert 10 < len(partitioned.compare(query).rows) < len(whole.compare(query).rows) / 2
 
 
+def test_where_most_partitions_must_be_seen_all_are(tmp_path: Path, whole: VectorIndex):
+    _, manifest = opened(tmp_path, indexed=True)
+    assert manifest.index is not None
+    many = replace(manifest, index=replace(manifest.index, nprobes=manifest.index.partitions // 2))
+    index = VectorIndex(tmp_path, many, lambda rows: [document(row) for row in rows])
+    for query in queries():
+        assert same(index.compare(query).nearest(PASSAGES), whole.compare(query).nearest(PASSAGES))
+
+
 def test_a_passage_has_the_same_score_whichever_way_it_was_found(partitioned: VectorIndex, whole: VectorIndex):
     for query in queries():
         few, all_ = partitioned.compare(query), whole.compare(query)
@@ -242,9 +251,7 @@ def test_a_pack_of_many_windows_is_built_with_an_index(tmp_path: Path, capsys: p
             build = Build([TINY], tmp_path / name, tmp_path / f"{name}-state", workers, progress, indexed_from=least)
             assert run(build) == 0
             assert not build.failures
-    said = re.findall(
-        r"tiny: IVF_PQ index of (\d+) partitions; a search looks at (\d+) of them", capsys.readouterr().err
-    )
+    said = re.findall(r"tiny: IVF_PQ index of (\d+) partitions; the nearest (\d+) hold", capsys.readouterr().err)
 
     whole, indexed = (open_catalog(tmp_path / name).choose(None) for name in ("whole", "indexed"))
 

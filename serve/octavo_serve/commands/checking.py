@@ -160,8 +160,8 @@ def _inspect(arguments: Namespace) -> int:
         print(f"  contents   {', '.join(f'{count} {name}' for name, count in one['counts'].items())}")
         print(f"  encoder    {one['encoder']['name']} {dim}{one['encoder']['fingerprint'][:12]}{plain}")
         if index := one["index"]:
-            searched = f"{index['nprobes']} of {index['partitions']} partitions searched"
-            print(f"  index      {index['kind']}, {searched}, recall@10 {index['recall']}")
+            nearest = f"{index['nprobes']} of {index['partitions']} partitions"
+            print(f"  index      {index['kind']}, recall@10 {index['recall']} in {nearest}")
         print(f"  built with {', '.join(f'{name} {found}' for name, found in one['libraries'].items())}")
         print(f"  size       {one['size']:,} bytes")
         for path, size in sorted(one["files"].items()):

@@ -12,7 +12,14 @@ from typing import Any
 from octavo_artifact.command import Command
 from octavo_artifact.errors import ConfigError
 from octavo_artifact.ids import SLUG
-from octavo_serve.commands.arguments import audience_argument, dist_argument, json_argument, servable, today_argument
+from octavo_serve.commands.arguments import (
+    audience_argument,
+    dist_argument,
+    json_argument,
+    lexical_argument,
+    servable,
+    today_argument,
+)
 
 
 def _serve_arguments(parser: ArgumentParser) -> None:
@@ -23,6 +30,7 @@ def _serve_arguments(parser: ArgumentParser) -> None:
     )
     today_argument(parser)
     audience_argument(parser, None)
+    lexical_argument(parser)
     parser.add_argument("--host", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to listen on, 0 for any free one (8000)")
     parser.add_argument(
@@ -47,13 +55,13 @@ def _serve(arguments: Namespace) -> int:
     from octavo_serve.run import address, bind, serve
     from octavo_serve.search import Operator
 
-    names = ("dist", "audience", "host", "port", "allowed_hosts", "allowed_origins")
+    names = ("dist", "audience", "lexical_only", "host", "port", "allowed_hosts", "allowed_origins")
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
     settings = configure(arguments.config, os.environ, given)
     if settings.dist is None:
         raise ConfigError("dist: missing, expected a folder of releases: `octavo serve DIST`, or `dist` in octavo.yaml")
     reranker = open_reranker(settings.reranker, os.environ) if settings.reranker else None
-    operator = Operator(settings.retrieval, reranker)
+    operator = Operator(settings.retrieval, reranker, settings.lexical_only)
     catalog = servable(settings.dist, arguments.today, settings.audience, operator)
     for key in settings.keys:
         for slug in sorted((key.slugs or frozenset()) - catalog.packs.keys()):
@@ -93,12 +101,15 @@ def _stdio_arguments(parser: ArgumentParser) -> None:
     dist_argument(parser)
     today_argument(parser)
     audience_argument(parser)
+    lexical_argument(parser)
 
 
 def _stdio(arguments: Namespace) -> int:
+    from octavo_serve.search import Operator
     from octavo_serve.stdio import run_stdio
 
-    catalog = servable(arguments.dist, arguments.today, arguments.audience)
+    operator = Operator(lexical_only=bool(arguments.lexical_only))
+    catalog = servable(arguments.dist, arguments.today, arguments.audience, operator)
     run_stdio(catalog)
     return 0
 
