@@ -197,6 +197,18 @@ def test_the_committed_page_is_made_of_the_committed_figures(tmp_path: Path) -> 
     assert (tmp_path / PAGE).read_text() == (ROOT / PAGE).read_text()
 
 
+@pytest.mark.parametrize("name", ["scifact", "xquadr-en", "xquadr-zh", "xquadr-ru", "xquadr-ar", "jsquad-valid-ja"])
+def test_words_alone_reach_the_fields_bm25(name: str) -> None:
+    file = ROOT / FOLDER / f"{name}.json"
+    words = {one.name: one.measures for one in read_ablation(file).variations} if file.is_file() else {}
+    if "vector off" not in words:
+        pytest.skip(f"{name} was not measured with the vectors off")
+    _, collections = read_collections(ROOT / FOLDER / "collections.yaml")
+    known = next(each.known or {} for each in collections if each.name == name)
+    theirs = max(figures["nDCG@10"] for system, figures in known.items() if system.startswith("BM25"))
+    assert words["vector off"]["nDCG@10"].mean >= theirs - 0.01
+
+
 @pytest.mark.shared
 @pytest.mark.usefixtures("shared")
 def test_the_collections_are_where_the_project_keeps_them() -> None:
