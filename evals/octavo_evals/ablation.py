@@ -39,6 +39,7 @@ STAGES: Variations = {
     **{f"{name} off": overrides for name, overrides in SWITCHED_OFF.items() if name != "rerank"},
     "graph on": {"graph": True},
     "MMR on": {"diversity": 0.3},
+    "fusion minmax": {"fusion": "minmax"},
     "fusion tmm": {"fusion": "tmm"},
     "fusion rrf": {"fusion": "rrf"},
 }

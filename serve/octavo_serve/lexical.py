@@ -13,7 +13,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -156,7 +155,7 @@ class LexicalIndex:
         found = self._searcher.search(query, k, count=False).hits
         rows = self._rows([address for _, address in found])
         scores = np.array([score for score, _ in found], dtype=np.float32)
-        return replace(ranked(rows, scores), floor=float(scores.min()) if len(found) == k else 0.0)
+        return ranked(rows, scores)
 
     def _any_of(self, term: Term, count: int, typo_cost: float) -> Query | None:
         """A query for a word in whichever spelling: one passage has it in one language, so the best counts."""
