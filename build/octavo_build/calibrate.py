@@ -236,10 +236,9 @@ class _Index:
     def _best(self, words: Floats, cosines: Floats, allowed: NDArray[np.bool_]) -> int:
         scores = np.zeros(len(words))
         for found, weight in ((words, DEFAULTS.words_weight), (cosines, DEFAULTS.passage_weight)):
-            candidates = np.sort(found[allowed])[-DEFAULTS.candidates :]
-            floor, span = candidates[0], candidates[-1] - candidates[0]
-            if span > 0:
-                scores += weight * np.clip((found - floor) / span, 0, 1)
+            best = found[allowed].max()
+            if best > 0:
+                scores += weight * np.maximum(found, 0) / best
         return int(np.argmax(np.where(allowed, scores, -1)))
 
 

@@ -13,13 +13,13 @@ import tempfile
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import tantivy
+from pydantic_core import from_json
 from tantivy import Filter, Occur, Query, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
 from octavo_artifact.errors import ArtifactError, ConfigError
@@ -126,9 +126,14 @@ class LexicalIndex:
         _, _, saturation = json.loads(explained.to_json())["details"]
         return int(saturation["details"][0]["value"])
 
+    @cached_property
+    def of_document(self) -> Rows:
+        """The document row, in its artifact, of each passage: int64 [passages]."""
+        return np.array(self._fast("document", range(self.passages)), dtype=np.int64)
+
     def documents(self, rows: Sequence[int]) -> list[int]:
-        """The document row, in its artifact, of each passage row."""
-        return self._fast("document", rows)
+        """The document row, in its artifact, of each of these passages."""
+        return self.of_document[np.asarray(rows, dtype=np.int64)].tolist()
 
     def tokens(self, rows: Sequence[int]) -> list[int]:
         """The estimated tokens of each passage."""
@@ -136,7 +141,7 @@ class LexicalIndex:
 
     def hit(self, row: int) -> dict[str, Any]:
         """What the build stored to show a passage."""
-        return json.loads(cast(bytes, self._searcher.doc(self._address(row)).get_first("hit")))
+        return from_json(cast(bytes, self._searcher.doc(self._address(row)).get_first("hit")))
 
     def hits_of(self, path: str) -> list[dict[str, Any]]:
         """What the build stored for each passage of the documents with that path, in order."""
@@ -150,7 +155,7 @@ class LexicalIndex:
         found = self._searcher.search(query, k, count=False).hits
         rows = self._rows([address for _, address in found])
         scores = np.array([score for score, _ in found], dtype=np.float32)
-        return replace(ranked(rows, scores), floor=float(scores.min()) if len(found) == k else 0.0)
+        return ranked(rows, scores)
 
     def _any_of(self, term: Term, count: int, typo_cost: float) -> Query | None:
         """A query for a word in whichever spelling: one passage has it in one language, so the best counts."""

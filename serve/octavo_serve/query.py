@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from octavo_artifact.literals import MAX_LITERALS, literals_of, phrases_of
-from octavo_artifact.text import Term, alternatives, query_terms
+from octavo_artifact.text import Term, topics, words_of
 from octavo_serve.lexical import stem
 
 Intent = str
@@ -48,6 +48,8 @@ class Query:
     """What is asked, as the stages need it."""
 
     text: str
+    words: tuple[tuple[str, Term], ...]
+    """In lower case, each with the stems that it may have."""
     terms: Counter[Term]
     """Words that say what it is about, in their possible stems; all words when none does."""
     literals: tuple[str, ...]
@@ -61,13 +63,15 @@ class Query:
 
 def analyse(text: str, languages: Sequence[str]) -> Query:
     """Take a query apart, for passages in these languages."""
+    words = words_of(text, languages, stem)
     phrases = phrases_of(text)
     return Query(
         text=text,
-        terms=query_terms(text, languages, stem),
+        words=tuple(words),
+        terms=topics(words, languages),
         literals=tuple(literals_of(text)[:MAX_LITERALS]),
         phrases=tuple(phrases),
-        phrase_terms=tuple(tuple(alternatives(phrase, languages, stem)) for phrase in phrases),
+        phrase_terms=tuple(tuple(term for _, term in words_of(phrase, languages, stem)) for phrase in phrases),
         intent=intent_of(text),
     )
 

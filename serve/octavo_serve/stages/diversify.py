@@ -72,7 +72,8 @@ def _similarity(collection: Collection, rows: Rows) -> NDArray[np.float32]:
     for found in own_vectors.values():
         places = np.concatenate([places for places, _ in found])
         vectors = np.concatenate([vectors for _, vectors in found])
-        similarity[np.ix_(places, places)] = vectors @ vectors.T
+        # row by row: a product of matrices wakes BLAS's threads, which took 11 ms for 40 passages instead of .2
+        similarity[np.ix_(places, places)] = np.vecdot(vectors[:, None], vectors[None])
     return similarity
 
 
@@ -87,6 +88,8 @@ def _without_duplicates(
             words[position] = frozenset(_WORD.findall(text(int(rows[position])).casefold()))
         return words[position]
 
+    if not np.tril(alike, -1).any():
+        return list(range(len(rows))), {}
     kept: list[int] = []
     folded: defaultdict[int, list[int]] = defaultdict(list)
     for position in range(len(rows)):

@@ -37,16 +37,23 @@ def fuse(found: Candidates) -> Candidates:
 
 
 def convex(signals: Sequence[Signal]) -> Ranking:
-    """Merge rankings by the weighted mean of their scores, each scaled to 0..1 from its floor to its best.
+    """Merge rankings by the weighted mean of their scores, each as a share of the best of its ranking.
 
-    A passage missing from a ranking counts 0 there (Bruch et al., TOIS 2023, with the floor in place of their
-    theoretical minimum). Ties go to the smaller row.
+    A passage missing from a ranking counts 0 there. Ties go to the smaller row. Shares lose less than scaling from the
+    least score (SciFact nDCG@10 .736 to .722): what the last candidate scores is chance.
     """
-    return _weighted(signals, lambda ranking, least: _scaled(ranking, ranking.floor))
+    return _weighted(signals, lambda ranking, least: _scaled(ranking, 0.0))
 
 
-def theoretical_convex(signals: Sequence[Signal]) -> Ranking:
-    """As `convex`, scaled from the least score that is possible (TMM: 0 for BM25, -1 for cosines)."""
+def least_to_best(signals: Sequence[Signal]) -> Ranking:
+    """As `convex`, scaled from the least score of the ranking (min-max)."""
+    return _weighted(signals, lambda ranking, least: _scaled(ranking, float(ranking.scores[-1])))
+
+
+def theoretical_least_to_best(signals: Sequence[Signal]) -> Ranking:
+    """As `convex`, scaled from the least score that is possible (TMM, Bruch et al., TOIS 2023: 0 for BM25, -1 for
+    cosines).
+    """
     return _weighted(signals, _scaled)
 
 
@@ -59,7 +66,8 @@ def reciprocal_rank(signals: Sequence[Signal]) -> Ranking:
 
 FUSIONS: Mapping[Fusion, Callable[[Sequence[Signal]], Ranking]] = {
     "convex": convex,
-    "tmm": theoretical_convex,
+    "minmax": least_to_best,
+    "tmm": theoretical_least_to_best,
     "rrf": reciprocal_rank,
 }
 
@@ -81,5 +89,7 @@ def _by_rank(n: int) -> Scores:
 
 
 def _scaled(ranking: Ranking, floor: float) -> Scores:
-    span = ranking.scores[0] - floor
-    return (ranking.scores - np.float32(floor)) / span if span > 0 else np.ones_like(ranking.scores)
+    span = ranking.scores[0] - np.float32(floor)
+    if span <= 0:
+        return np.ones_like(ranking.scores)
+    return np.maximum((ranking.scores - np.float32(floor)) / span, np.float32(0))

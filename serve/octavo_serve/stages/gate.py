@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from octavo_artifact.gate import Features, Gate, features, inverse_document_frequency, is_foreign, names_in
-from octavo_artifact.text import DEFAULT_LANGUAGE, MAX_TERMS, STOP_WORDS, alternatives, plain_words
+from octavo_artifact.text import DEFAULT_LANGUAGE, MAX_TERMS, STOP_WORDS
 from octavo_serve.candidates import Candidates, Judgement
 from octavo_serve.collection import Index
-from octavo_serve.lexical import LexicalIndex, stem
+from octavo_serve.lexical import LexicalIndex
 from octavo_serve.query import Query
 from octavo_serve.ranking import Ranking
 from octavo_serve.results import Nearest
@@ -59,13 +59,12 @@ def features_of(lexical: LexicalIndex, query: Query, best: int, cosine: float) -
     None for a question without a topic, and for one in a language that is not the pack's: it shares no words with
     passages that may well answer it.
     """
-    words = plain_words(query.text, stem)[:MAX_TERMS]
-    terms = alternatives(query.text, lexical.languages, stem)[:MAX_TERMS]
+    words = query.words[:MAX_TERMS]
     # a pack of a few pages has not even all the words that every English text has
     english = DEFAULT_LANGUAGE in lexical.languages and lexical.frequency("the") > 0
     common = STOP_WORDS if english else frozenset[str]()
-    known = sum(word in common or any(map(lexical.frequency, term)) for word, term in zip(words, terms, strict=True))
-    if is_foreign(known, len(words)) or all(word in STOP_WORDS for word in words):
+    known = sum(word in common or any(map(lexical.frequency, term)) for word, term in words)
+    if is_foreign(known, len(words)) or all(word in STOP_WORDS for word, _ in words):
         return None
     weights: dict[tuple[str, ...], float] = {}
     passage: dict[tuple[str, ...], float] = {}

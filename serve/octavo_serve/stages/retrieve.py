@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from octavo_serve.candidates import Candidates
-from octavo_serve.collection import Collection, Index
-from octavo_serve.ranking import EMPTY, Ranking
+from octavo_serve.collection import Index
+from octavo_serve.ranking import Ranking
 
 log = logging.getLogger(__name__)
 
@@ -52,15 +52,18 @@ def vector(found: Candidates) -> Candidates:
     )
     rows = np.union1d(found.words.rows, nearest.rows)
     of_documents = {part.slug: similarity for part, similarity in compared}
-    rankings = [
-        (part, _on_own_scale(part, of_documents[part.slug].of_documents(rows[own] - first), alike=alike))
+    candidates = [
+        (part, of_documents[part.slug], rows[own] - first)
         for part, first, own in collection.split(rows)
         if part.slug in of_documents
     ]
+    # a passage that only its words brought has its own cosine too, not none
+    near = [(part, _on_own_scale(part, each.of_passages(own), alike=alike)) for part, each, own in candidates]
+    means = [(part, _on_own_scale(part, each.of_documents(own), alike=alike)) for part, each, own in candidates]
     return replace(
         found,
-        nearest=nearest,
-        documents=_joined(collection, rankings, len(rows)),
+        nearest=collection.merged(near),
+        documents=collection.merged(means),
         cosines={part.slug: similarity.best for part, similarity in compared},
         degraded=degraded,
     )
@@ -68,10 +71,12 @@ def vector(found: Candidates) -> Candidates:
 
 def encoded(part: Index, text: str) -> NDArray[np.float32] | None:
     """The vector of a query for a pack, float32 [dim]; None when its encoder fails."""
+    known = part.encoder.failure
     try:
         return part.encoder.encode(text)
-    except Exception:  # whatever a native runtime raises, words can still be searched
-        log.exception("%s: the encoder failed; searching by words only", part.slug)
+    except Exception as error:  # whatever a native runtime raises, words can still be searched
+        if part.encoder.failure != known or known is None:
+            log.warning("%s: the encoder failed; searching by words only (%r)", part.slug, error)
         return None
 
 
@@ -79,11 +84,4 @@ def _on_own_scale(part: Index, ranking: Ranking, *, alike: bool) -> Ranking:
     if alike or part.gate is None or not len(ranking):
         return ranking
     low, span = part.gate.unrelated, part.gate.own - part.gate.unrelated
-    return Ranking(ranking.rows, ((ranking.scores - low) / span).astype(np.float32), (ranking.floor - low) / span)
-
-
-def _joined(collection: Collection, rankings: list[tuple[Index, Ranking]], k: int) -> Ranking:
-    if not rankings:
-        return EMPTY
-    merged = collection.merged(rankings, k)
-    return replace(merged, floor=float(merged.scores[-1])) if len(merged) else merged
+    return Ranking(ranking.rows, ((ranking.scores - low) / span).astype(np.float32))
