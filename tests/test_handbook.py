@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from octavo_artifact.command import GROUP
+from octavo_artifact.literals import literals_of
 from octavo_artifact.parameters import DEFAULTS, RANGES, SWITCHED_OFF, Fusion, GateMode, Retrieval, read_retrieval
 from octavo_build.findings import CODES
 from octavo_build.graph import build_graph
@@ -131,6 +132,13 @@ def test_every_stage_of_the_search_is_in_the_table_of_its_page_in_order() -> Non
     assert written.keys() == known.keys()
     wrong = [name for name in known if read_retrieval({name: written[name]}) != read_retrieval({name: known[name]})]
     assert wrong == []
+
+
+def test_the_literals_that_are_shown_are_literals() -> None:
+    page = (HANDBOOK / "concepts" / "query.md").read_text()
+    shown = code(page.partition("- **Literals**")[2].partition("\n")[0])
+    assert [literals_of(each) for each in shown] == [[each.lower()] for each in shown]
+    assert literals_of("IL-6 Wi-Fi 3.5") == []
 
 
 def test_every_field_of_a_request_is_a_parameter_over_http() -> None:
