@@ -152,6 +152,8 @@ def _value(name: str, value: Any) -> Any:
     if name in _CHOICES:
         if value in _CHOICES[name]:
             return value
+        if value is False and "off" in _CHOICES[name]:
+            return "off"  # as YAML reads the word
         raise ConfigError(f"{name}: expected one of {', '.join(_CHOICES[name])}")
     return _number(name, value, type(default))
 

@@ -40,6 +40,8 @@ class Index:
     tables: Tables
     relations: Relations
     gate: Gate | None
+    reads: tuple[str, ...]
+    """Languages that the encoder was trained for; empty where that is not known."""
     documents: int
     """How many it has."""
 
@@ -68,6 +70,8 @@ class Collection:
 
     def part_of(self, row: int) -> tuple[Index, int]:
         """The pack of a passage, and the passage's row in it."""
+        if len(self.parts) == 1:
+            return self.parts[0], row
         part = int(np.searchsorted(self._starts, row, side="right")) - 1
         return self.parts[part], row - int(self._starts[part])
 

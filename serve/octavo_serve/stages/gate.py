@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from octavo_artifact.gate import Features, Gate, features, inverse_document_frequency, is_foreign, names_in
-from octavo_artifact.text import DEFAULT_LANGUAGE, MAX_TERMS, STOP_WORDS
+from octavo_artifact.gate import (
+    BEYOND,
+    LOOKED_AT,
+    Features,
+    Gate,
+    features,
+    inverse_document_frequency,
+    is_foreign,
+    names_in,
+)
+from octavo_artifact.text import DEFAULT_LANGUAGE, MAX_TERMS, STOP_WORDS, Term
 from octavo_serve.candidates import Candidates, Judgement
 from octavo_serve.collection import Index
 from octavo_serve.lexical import LexicalIndex
@@ -43,18 +52,23 @@ def gate(found: Candidates) -> Candidates:
 
 
 def compare(found: Candidates) -> Iterator[tuple[Index, Features]]:
-    """What a question has to do with the best passage of each pack whose gate can judge it."""
-    rows = found.ranking.rows
+    """What a question has to do with the best passages of each pack whose gate can judge it."""
+    rows, near = found.ranking.rows, found.nearest
     for part, first, own in found.asked.collection.split(rows):
-        if part.gate is not None and part.slug in found.cosines:
-            best = int(rows[own][0]) - first
-            compared = features_of(part.lexical, found.query, best, found.cosines[part.slug])
-            if compared is not None:
-                yield part, compared
+        if part.gate is None or part.slug not in found.cosines:
+            continue
+        cosines = near.scores[(near.rows >= first) & (near.rows < first + part.lexical.passages)]
+        beyond = float(cosines[BEYOND - 1]) if len(cosines) >= BEYOND else None
+        best = (rows[own][:LOOKED_AT] - first).tolist()
+        compared = features_of(part.lexical, found.query, best, found.cosines[part.slug], beyond)
+        if compared is not None:
+            yield part, compared
 
 
-def features_of(lexical: LexicalIndex, query: Query, best: int, cosine: float) -> Features | None:
-    """What a question has to do with the passage in row `best`; `cosine` is the nearest window's.
+def features_of(
+    lexical: LexicalIndex, query: Query, best: Sequence[int], cosine: float, beyond: float | None
+) -> Features | None:
+    """What a question has to do with the passages in the rows `best`; see `octavo_artifact.gate.Features`.
 
     None for a question without a topic, and for one in a language that is not the pack's: it shares no words with
     passages that may well answer it.
@@ -66,16 +80,23 @@ def features_of(lexical: LexicalIndex, query: Query, best: int, cosine: float) -
     known = sum(word in common or any(map(lexical.frequency, term)) for word, term in words)
     if is_foreign(known, len(words)) or all(word in STOP_WORDS for word, _ in words):
         return None
-    weights: dict[tuple[str, ...], float] = {}
-    passage: dict[tuple[str, ...], float] = {}
-    for term in query.terms:
-        spellings = lexical.spellings(term)
-        weights[term] = inverse_document_frequency(lexical.passages, max(spellings.values(), default=0))
-        if times := max((lexical.occurrences(spelling, best) for spelling in spellings), default=0):
-            passage[term] = times
+    spellings = {term: lexical.spellings(term) for term in query.terms}
+    weights = {
+        term: inverse_document_frequency(lexical.passages, max(found.values(), default=0))
+        for term, found in spellings.items()
+    }
+    every = [spelling for found in spellings.values() for spelling in found]
+    passages = [
+        {
+            term: max(times)
+            for term, found in spellings.items()
+            if (times := [has[each] for each in found if each in has])
+        }
+        for has in lexical.occurrences(every, best)
+    ]
     names = names_in(query.text)
-    named = lexical.terms(names) if names else ()
-    return features(cosine, weights, named, passage, inverse_document_frequency(lexical.passages, 0))
+    named = frozenset(lexical.terms(names)) if names else frozenset[Term]()
+    return features(cosine, beyond, weights, named, passages, inverse_document_frequency(lexical.passages, 0))
 
 
 def _judge(gate: Gate | None, compared: Features, threshold: float) -> Judgement:

@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from octavo_artifact.text import LATIN
 from octavo_serve.candidates import Candidates
 from octavo_serve.collection import Index
+from octavo_serve.query import Query
 from octavo_serve.ranking import Ranking
 
 log = logging.getLogger(__name__)
@@ -32,18 +34,22 @@ def lexical(found: Candidates) -> Candidates:
 def vector(found: Candidates) -> Candidates:
     """Passages that are near in meaning, and how near the documents of all candidates are.
 
+    An encoder that cannot read the query is not asked where there are words to go by: what it says is noise (nDCG@10
+    of XQuAD-R in Chinese .47 with it, .84 without).
+
     Packs of one encoder are compared by cosines. Where encoders differ, cosines do not compare: each pack's are then
     put on the scale between what other questions and its own headings find in it, which its calibration measured.
     """
     asked = found.asked
     k = asked.parameters.candidates
     collection = asked.collection
+    readers = [part for part in collection.parts if not len(found.words) or _reads(part, found.query)]
     compared = [
         (part, part.vectors.compare(query, collection.passages_where(part, asked.filters)))
-        for part in collection.parts
+        for part in readers
         if (query := encoded(part, found.query.text)) is not None
     ]
-    degraded = found.degraded if len(compared) == len(collection.parts) else (*found.degraded, "encoder")
+    degraded = found.degraded if len(compared) == len(readers) else (*found.degraded, "encoder")
     if not compared:
         return replace(found, degraded=degraded)
     alike = len({id(part.encoder) for part, _ in compared}) == 1
@@ -67,6 +73,11 @@ def vector(found: Candidates) -> Candidates:
         cosines={part.slug: similarity.best for part, similarity in compared},
         degraded=degraded,
     )
+
+
+def _reads(part: Index, query: Query) -> bool:
+    """Whether a pack's encoder was trained for texts in the script of the query, as far as that is known."""
+    return query.latin or not part.reads or any(language not in LATIN for language in part.reads)
 
 
 def encoded(part: Index, text: str) -> NDArray[np.float32] | None:
