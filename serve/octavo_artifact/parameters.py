@@ -25,6 +25,9 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {"gate": get_args(GateMode), "fusion":
 BOOSTED = ("type", "tag", "tier")
 """What a boost may name: `type:workflow`, `tag:safety`, `tier:always`."""
 
+MAX_BOOSTS = 100
+"""Every answer repeats those that are not the pack's own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
@@ -72,7 +75,9 @@ class Retrieval:
         for name, (least, most) in RANGES.items():
             value = getattr(self, name)
             if not least <= value <= most:
-                raise ConfigError(f"{name}: {value}, expected {least:g} to {most:g}")
+                raise ConfigError(f"{name}: {value:g}, expected {least:g} to {most:g}")
+        if len(self.boosts) > MAX_BOOSTS:
+            raise ConfigError(f"boosts: {len(self.boosts)} of them, expected at most {MAX_BOOSTS}")
         for name, value in self.boosts.items():
             if not -1 <= value <= 1:
                 raise ConfigError(f"boosts: {name}: {value}, expected -1 to 1")
@@ -161,8 +166,8 @@ def _boosts(value: Any) -> dict[str, float]:
         raise ConfigError("boosts: expected a mapping such as {'type:workflow': 0.05}")
     found: dict[str, float] = {}
     for name, number in sorted(value.items()):
-        kind, colon, _ = str(name).partition(":")
-        if not colon or kind not in BOOSTED:
+        kind, _, named = str(name).partition(":")
+        if kind not in BOOSTED or not named:
             raise ConfigError(f"boosts: {name}: expected one of {', '.join(f'{each}:…' for each in BOOSTED)}")
         found[name] = _number(f"boosts: {name}", number, float)
     return found
@@ -171,7 +176,9 @@ def _boosts(value: Any) -> dict[str, float]:
 def _number(name: str, value: Any, kind: type[Any]) -> Any:
     try:
         if isinstance(value, str | int | float) and not isinstance(value, bool):
-            return kind(value)
-    except ValueError:
+            found = kind(value)
+            if isinstance(value, str) or float(found) == float(value):
+                return found
+    except (ValueError, OverflowError):
         pass
-    raise ConfigError(f"{name}: expected a number")
+    raise ConfigError(f"{name}: expected {'a whole number' if kind is int else 'a number'}")
