@@ -4,6 +4,7 @@ request, each over the one before.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
@@ -24,6 +25,9 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {"gate": get_args(GateMode), "fusion":
 
 BOOSTED = ("type", "tag", "tier")
 """What a boost may name: `type:workflow`, `tag:safety`, `tier:always`."""
+
+_BOOST = re.compile(rf"(?:{'|'.join(BOOSTED)}):[^\ud800-\udfff]{{1,200}}")
+"""Halves of a surrogate pair are no text that an answer could repeat."""
 
 MAX_BOOSTS = 100
 """Every answer repeats those that are not the pack's own."""
@@ -166,8 +170,7 @@ def _boosts(value: Any) -> dict[str, float]:
         raise ConfigError("boosts: expected a mapping such as {'type:workflow': 0.05}")
     found: dict[str, float] = {}
     for name, number in sorted(value.items()):
-        kind, _, named = str(name).partition(":")
-        if kind not in BOOSTED or not named:
+        if not _BOOST.fullmatch(str(name)):
             raise ConfigError(f"boosts: {name}: expected one of {', '.join(f'{each}:…' for each in BOOSTED)}")
         found[name] = _number(f"boosts: {name}", number, float)
     return found

@@ -93,11 +93,9 @@ class LexicalIndex:
         clauses += [self._phrase(phrase) for phrase in phrases if len(phrase) > 1]
         return self._ranked([clause for clause in clauses if clause is not None], k, filters)
 
-    def with_literal(self, literal: str, filters: Filters | None = None) -> Rows:
+    def with_literal(self, literal: str) -> Rows:
         """The passages that have a literal, ascending."""
-        query = self._term(LITERALS, literal)
-        found = self._searcher.search(self._filtered(query, filters), max(1, self.passages), count=False).hits
-        return np.sort(self._rows([address for _, address in found]))
+        return self._having(LITERALS, literal)
 
     @property
     def passages(self) -> int:
@@ -140,8 +138,13 @@ class LexicalIndex:
 
     def hits_of(self, path: str) -> list[dict[str, Any]]:
         """What the build stored for each passage of the documents with that path, in order."""
-        found = self._searcher.search(self._term("path", path), max(1, self.passages), count=False).hits
-        return [self.hit(row) for row in sorted(self._rows([address for _, address in found]).tolist())]
+        return [self.hit(row) for row in self._having("path", path).tolist()]
+
+    def _having(self, field: str, value: str) -> Rows:
+        """The passages with that value, ascending; Tantivy reserves memory for as many as may be found."""
+        most = max(1, self.frequency(value, field))
+        found = self._searcher.search(self._term(field, value), most, count=False).hits
+        return np.sort(self._rows([address for _, address in found]))
 
     def _ranked(self, clauses: list[Query], k: int, filters: Filters | None) -> Ranking:
         if not clauses:

@@ -49,6 +49,8 @@ def test_scalars_may_be_written_as_in_yaml_or_as_in_json() -> None:
         ("boosts", {"type:a": True}),
         ("boosts", {"type:": 0.1}),
         ("boosts", {"path:a": 0.1}),
+        pytest.param("boosts", {"type:\ud800": 0.1}, id="half a character"),
+        pytest.param("boosts", {"type:" + "a" * 201: 0.1}, id="a long name"),
         ("boosts", {f"tag:{n}": 0.1 for n in range(101)}),
         ("boost", "1"),
         ("__class__", "1"),
