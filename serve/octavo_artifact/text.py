@@ -117,14 +117,26 @@ def alternatives(text: str, languages: Sequence[str], stem: Stem) -> list[Term]:
     found: list[Term] = []
     for script, run in _scripts(normalise(text)):
         if script == "unspaced":
-            pairs = [run[i : i + 2] for i in range(len(run) - 1)]
-            found += [(part,) for part in [*pairs, *run]]
+            found += [(part,) for part in [*_pairs(run), *run]]
         elif script:
             found += [(term,) for term in stem(run, _stemmer(script, run, languages))]
         else:
             by_language = [stem(run, name) for name in names]
             found += [tuple(dict.fromkeys(terms)) for terms in zip(*by_language, strict=True)]
     return found
+
+
+def phrase_terms(text: str, languages: Sequence[str], stem: Stem) -> list[Term]:
+    """The terms of a text in the order in which a passage that quotes it has them, in each of these languages."""
+    by_language = (
+        [
+            term
+            for script, run in _scripts(normalise(text))
+            for term in (_pairs(run) or [run] if script == "unspaced" else terms_of(run, language, stem))
+        ]
+        for language in languages
+    )
+    return list(dict.fromkeys(map(tuple, by_language)))
 
 
 def query_terms(text: str, languages: Sequence[str], stem: Stem) -> Counter[Term]:
@@ -143,8 +155,12 @@ def plain_words(text: str, stem: Stem) -> list[str]:
     """The words of a text in lower case as they are: as many as `alternatives` gives."""
     found: list[str] = []
     for script, run in _scripts(normalise(text)):
-        found += [*(run[i : i + 2] for i in range(len(run) - 1)), *run] if script == "unspaced" else stem(run, "")
+        found += [*_pairs(run), *run] if script == "unspaced" else stem(run, "")
     return found
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[i : i + 2] for i in range(len(run) - 1)]
 
 
 def _scripts(text: str) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from octavo_artifact.literals import MAX_LITERALS, literals_of, phrases_of
-from octavo_artifact.text import Term, alternatives, query_terms
+from octavo_artifact.text import Term, phrase_terms, query_terms
 from octavo_serve.lexical import stem
 
 Intent = str
@@ -55,7 +55,7 @@ class Query:
     phrases: tuple[str, ...]
     """Quoted words, as they were written."""
     phrase_terms: tuple[tuple[Term, ...], ...]
-    """Those as terms in their order."""
+    """Those as terms in their order, in each language in which they differ."""
     intent: Intent
 
 
@@ -67,7 +67,7 @@ def analyse(text: str, languages: Sequence[str]) -> Query:
         terms=query_terms(text, languages, stem),
         literals=tuple(literals_of(text)[:MAX_LITERALS]),
         phrases=tuple(phrases),
-        phrase_terms=tuple(tuple(alternatives(phrase, languages, stem)) for phrase in phrases),
+        phrase_terms=tuple(tuple(phrase_terms(phrase, languages, stem)) for phrase in phrases),
         intent=intent_of(text),
     )
 
