@@ -12,7 +12,6 @@ from octavo_artifact.text import DEFAULT_LANGUAGE, MAX_TERMS, STOP_WORDS, altern
 from octavo_serve.candidates import Candidates, Judgement
 from octavo_serve.collection import Index
 from octavo_serve.lexical import LexicalIndex, stem
-from octavo_serve.query import Query
 from octavo_serve.ranking import Ranking
 from octavo_serve.results import Nearest
 
@@ -48,19 +47,21 @@ def compare(found: Candidates) -> Iterator[tuple[Index, Features]]:
     for part, first, own in found.asked.collection.split(rows):
         if part.gate is not None and part.slug in found.cosines:
             best = int(rows[own][0]) - first
-            compared = features_of(part.lexical, found.query, best, found.cosines[part.slug])
+            compared = features_of(part.lexical, found.query.text, best, found.cosines[part.slug])
             if compared is not None:
                 yield part, compared
 
 
-def features_of(lexical: LexicalIndex, query: Query, best: int, cosine: float) -> Features | None:
+def features_of(lexical: LexicalIndex, question: str, best: int, cosine: float) -> Features | None:
     """What a question has to do with the passage in row `best`; `cosine` is the nearest window's.
+
+    The question is read in the pack's own languages, so that a pack judges alike whatever it is searched with.
 
     None for a question without a topic, and for one in a language that is not the pack's: it shares no words with
     passages that may well answer it.
     """
-    words = plain_words(query.text, stem)[:MAX_TERMS]
-    terms = alternatives(query.text, lexical.languages, stem)[:MAX_TERMS]
+    words = plain_words(question, stem)[:MAX_TERMS]
+    terms = alternatives(question, lexical.languages, stem)[:MAX_TERMS]
     # a pack of a few pages has not even all the words that every English text has
     english = DEFAULT_LANGUAGE in lexical.languages and lexical.frequency("the") > 0
     common = STOP_WORDS if english else frozenset[str]()
@@ -69,12 +70,12 @@ def features_of(lexical: LexicalIndex, query: Query, best: int, cosine: float) -
         return None
     weights: dict[tuple[str, ...], float] = {}
     passage: dict[tuple[str, ...], float] = {}
-    for term in query.terms:
+    for term in lexical.terms(question):
         spellings = lexical.spellings(term)
         weights[term] = inverse_document_frequency(lexical.passages, max(spellings.values(), default=0))
         if times := max((lexical.occurrences(spelling, best) for spelling in spellings), default=0):
             passage[term] = times
-    names = names_in(query.text)
+    names = names_in(question)
     named = lexical.terms(names) if names else ()
     return features(cosine, weights, named, passage, inverse_document_frequency(lexical.passages, 0))
 
