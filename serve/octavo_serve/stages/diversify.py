@@ -41,6 +41,8 @@ def diversify(found: Candidates) -> Candidates:
     if len(kept) < k:
         # what says the same again is better than an empty place: k passages that match are k results
         kept = sorted([*kept, *(place for place in range(len(head)) if place not in kept)][:k])
+        shown = {int(head.rows[place]) for place in kept}
+        duplicates = {row: tuple(other for other in others if other not in shown) for row, others in duplicates.items()}
     return replace(found, ranking=head.take(kept), duplicates=duplicates)
 
 
