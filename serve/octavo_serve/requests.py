@@ -32,7 +32,9 @@ class SearchRequest(_Request):
     query: Annotated[
         str, Field(max_length=MAX_QUERY, description="A question or keywords, in plain words; no query syntax.")
     ]
-    pack: PackSlug = None
+    pack: Annotated[
+        str | None, Field(description="Slug of the pack to ask; without it all packs are asked, and ranked together.")
+    ] = None
     max_results: Annotated[int, Field(ge=1, le=MAX_RESULTS, description="How many passages to return at most.")] = 10
     type: Annotated[str | None, Field(max_length=200, description="Only documents of this type.")] = None
     tags: Annotated[
