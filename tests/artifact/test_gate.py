@@ -3,6 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from octavo_artifact.errors import ArtifactError
 from octavo_artifact.gate import (
@@ -92,6 +94,22 @@ def test_rare_terms_weigh_more() -> None:
 )
 def test_words_one_slip_apart_are_alike(term: str, word: str, *, alike: bool) -> None:
     assert spelled_alike(term, [word]) == ([word] if alike else [])
+
+
+WORDS = st.text("abc", min_size=1, max_size=9)
+
+
+@given(WORDS, WORDS)
+def test_one_slip_is_a_letter_more_or_less_or_other_or_two_that_changed_places(term: str, word: str) -> None:
+    places = range(len(term) + 1)
+    near = {
+        term,
+        *(term[:at] + letter + term[at:] for at in places for letter in "abc"),
+        *(term[:at] + term[at + 1 :] for at in places),
+        *(term[:at] + letter + term[at + 1 :] for at in places for letter in "abc"),
+        *(term[:at] + term[at : at + 2][::-1] + term[at + 2 :] for at in places),
+    }
+    assert spelled_alike(term, [*sorted(near), word]) == [*sorted(near), *([word] if word in near else [])]
 
 
 @pytest.mark.parametrize(
