@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from threading import Barrier, Thread
+from typing import Any
 
+import numpy as np
 import pytest
 
 from octavo_artifact.errors import NotFoundError
 from octavo_serve.catalog import Catalog, open_catalog
+from octavo_serve.collection import Collection
+from octavo_serve.encoder import Encoder, Vector
 from octavo_serve.requests import SearchRequest
 from octavo_serve.results import SearchResult
+from octavo_serve.search import search
 from running import octavo
 
 ENGLISH = {
@@ -159,3 +166,61 @@ def test_packs_are_opened_together_once_whoever_asks_at_the_same_time(dist: Path
         thread.join()
     assert answers == [answers[0]] * 8
     assert len(catalog._collections) == 1  # pyright: ignore[reportPrivateUsage]  # nothing else shows it
+
+
+@dataclass
+class Other:
+    """An encoder that is not the other packs': of other cosines, or of none."""
+
+    inner: Encoder
+    works: bool = True
+
+    @property
+    def spec(self) -> Any:
+        return self.inner.spec
+
+    @property
+    def failure(self) -> str | None:
+        return None if self.works else "gone"
+
+    def encode(self, text: str) -> Vector:
+        if not self.works:
+            raise RuntimeError("gone")
+        return (self.inner.encode(text) * np.float32(0.1)).astype(np.float32)
+
+
+def ask_with(catalog: Catalog, other: Other, query: str) -> SearchResult:
+    """Ask `ea`, and `eb` with another encoder."""
+    ea, eb = catalog.choose("ea").index, catalog.choose("eb").index
+    request = SearchRequest(query=query, gate="off", explain=True)
+    return search(Collection([ea, replace(eb, encoder=other)]), request, date(2026, 11, 30))
+
+
+def test_cosines_of_different_encoders_are_put_on_the_scale_of_each_pack(catalog: Catalog) -> None:
+    encoder = catalog.choose("ea").index.encoder
+    result = ask_with(catalog, Other(encoder), "horn in fog")
+    assert not result["degraded"]
+    assert {hit["pack"] for hit in result["results"]} == {"ea", "eb"}
+    scores = [hit["score"] for hit in result["results"]]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+    assert "explanation" in result
+    gate = catalog.choose("ea").index.gate
+    assert gate is not None
+    cosines = ask(catalog, "horn in fog", "ea", gate="off", explain=True)
+    assert "explanation" in cosines
+    for fragment, steps in cosines["explanation"]["hits"].items():
+        raw, scaled = (
+            next(step["score"] for step in each if step["stage"] == "vector: nearest")
+            for each in (steps, result["explanation"]["hits"][fragment])
+        )
+        assert raw is not None
+        assert scaled == pytest.approx((raw - gate.unrelated) / (gate.own - gate.unrelated), abs=1e-4)
+
+
+def test_a_pack_whose_encoder_fails_is_searched_by_words_beside_the_others(catalog: Catalog) -> None:
+    encoder = catalog.choose("ea").index.encoder
+    result = ask_with(catalog, Other(encoder, works=False), "Horn bei Nebel")
+    assert (result["degraded"], result["missing"]) == (True, ["encoder"])
+    assert {hit["pack"] for hit in result["results"]} == {"ea", "eb"}
+    assert {hit["source_file"] for hit in result["results"] if hit["pack"] == "eb"} == {"b/nebel.md"}
