@@ -18,7 +18,7 @@ Tier = Literal["always", "searchable"]
 """Context tiers whose documents can be found; those of `on_demand` are read only."""
 
 Fusion = Literal["convex", "tmm", "rrf"]
-"""How rankings are merged; see `octavo_serve.fuse`."""
+"""How rankings are merged; see `octavo_serve.stages.fuse`."""
 
 _BOOLEANS = {"true": True, "false": False}
 _CHOICES: Mapping[str, tuple[str, ...]] = {"gate": get_args(GateMode), "fusion": get_args(Fusion)}
@@ -48,7 +48,7 @@ class Retrieval:
     """Weights in fusion of BM25, of the nearest window, and of the document's mean window; only their ratio counts.
     Chosen in the middle of a plateau: 2:3:0.5 to 2:3:1.5 and 1:2:0.3 to 1:2:1 measure alike."""
     intents: bool = True
-    """Whether what kind of question it is changes those weights; see `octavo_serve.analyse`."""
+    """Whether what kind of question it is changes those weights; see `octavo_serve.query.intent_of`."""
     literal_boost: float = 1.0
     """What a passage gains by having the literals and quoted words of a query: at 1 such passages come first."""
     boosts: Mapping[str, float] = field(default_factory=dict[str, float])

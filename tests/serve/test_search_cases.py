@@ -93,6 +93,21 @@ SYNTAX = {
     "pooled": "Keep the lamp\nburning through the night, said the Old Keeper.",
 }
 
+LANGUAGES = {
+    "german": "Die Glocken werden von dem Wärter geprüft, und das Wasser wird mit der Hand in die Häuser getragen.",
+    "french": "Les barques sont réparées par le pêcheur dans le port, et les crêpes brûlées sont pour les mouettes.",
+    "russian": "Старые мосты через реку были построены весной, и по ним ходят рыбаки.",
+    "mixed": "The manual says 絶縁抵抗 before the test, and the label says «заземление» and Schutzleiterprüfung.",
+}
+
+INFLECTED = {
+    "Glocke": "german", "Haus": "german", "geprüfte": "german", "geprufte": "german", "hauser": "german",
+    "réparer": "french", "reparer la barque": "french", "crepe brulee": "french", "PÊCHEURS": "french",
+    "мост": "russian", "рыбак на мосту": "russian", "绝缘 絶縁": "mixed", "抵抗": "mixed", "заземления": "mixed",
+    "schutzleiterprufung": "mixed", "Schutzleiterprüfugn": "mixed", "manuals": "mixed",
+}  # fmt: skip
+"""Query to the page that has its words in another form."""
+
 TEXTS = {
     "multi-agent": "agents", "TODO: fix": "todo", '"--error-on-warnings"': "flag", "--error-on-warnings": "flag",
     "don't": "apostrophe", "a/b/c.md": "path", "C++": "cpp", "std::vector": "vector", "ubuntu 20.04": "release",
@@ -123,6 +138,8 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
         page(root / "many", f"{number:04}.md", text)
     for name, (text, _) in INNER.items():
         page(root / "words/inner", f"{name}.md", text)
+    for name, text in LANGUAGES.items():
+        page(root / "words/languages", f"{name}.md", f"# {name.title()}\n\n{text}\n")
     for name, text in SYNTAX.items():
         page(root / "words/syntax", f"{name}.md", f"# Note on {name[:3]}\n\n{text}\n")
     for number in range(10):
@@ -168,6 +185,12 @@ def test_a_short_inner_word_is_found_by_words(catalog: Catalog, language: str) -
 @pytest.mark.parametrize("query", TEXTS)
 def test_a_text_that_looks_like_syntax_finds_its_passage(catalog: Catalog, query: str) -> None:
     assert TEXTS[query] in names(ask(catalog, "words", query))[:3]
+
+
+@pytest.mark.parametrize("query", INFLECTED)
+def test_a_word_is_found_by_words_in_another_form_in_whichever_language(catalog: Catalog, query: str) -> None:
+    by_words = {"passage_weight": 0, "document_weight": 0}
+    assert names(ask(catalog, "words", query, retrieval=by_words))[0] == INFLECTED[query]
 
 
 @pytest.mark.parametrize(
