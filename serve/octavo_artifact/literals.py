@@ -58,10 +58,6 @@ def phrases_of(query: str) -> list[str]:
     return [phrase for phrase in quoted if len(phrase) in _PHRASE][:MAX_LITERALS]
 
 
-def contains(text: str, phrase: str) -> bool:
-    """Whether a text has a phrase, however its lines are broken, its letters capitalised and its accents written."""
-    return _folded(phrase) in _folded(text)
-
-
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
+    """A text in which a phrase, folded too, is found however lines are broken, letters capitalised, accents written."""
     return " ".join(normalise(text).split()).casefold()

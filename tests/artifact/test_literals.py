@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from octavo_artifact.literals import MAX_LENGTH, MAX_LITERALS, contains, literals_of, phrases_of
+from octavo_artifact.literals import MAX_LENGTH, MAX_LITERALS, folded, literals_of, phrases_of
 
 
 @pytest.mark.parametrize(
@@ -66,11 +66,11 @@ def test_quoted_words_are_phrases(query: str, phrases: list[str]) -> None:
     ],
 )
 def test_a_phrase_is_found_however_it_is_written(text: str, phrase: str) -> None:
-    assert contains(text, phrase)
+    assert folded(phrase) in folded(text)
 
 
 def test_a_phrase_in_another_order_is_not_found() -> None:
-    assert not contains("The lamp is lit.", "lit is lamp")
+    assert folded("lit is lamp") not in folded("The lamp is lit.")
 
 
 @pytest.mark.parametrize(
@@ -82,5 +82,5 @@ def test_hostile_text_takes_no_longer_than_other_text(part: str) -> None:
     begun = process_time()
     literals_of(text)
     phrases_of(text)
-    contains(text, "a b")
+    folded(text)
     assert process_time() - begun < 5  # of quadratic work this would be minutes
