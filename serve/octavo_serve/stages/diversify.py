@@ -103,9 +103,15 @@ def _without_duplicates(
 
 def _same(words: frozenset[str], others: frozenset[str]) -> bool:
     """Whether texts with these words say the same: nearly all words, and the same numbers."""
-    together = len(words | others)
-    numbers = (frozenset(word for word in each if any(map(str.isdigit, word))) for each in (words, others))
-    return len(words & others) >= SAME_WORDS * together and len(set(numbers)) == 1
+    fewer, more = sorted((len(words), len(others)))
+    if fewer < SAME_WORDS * more:
+        return False  # most pairs, and nothing needs to be compared
+    shared = len(words & others)
+    return shared >= SAME_WORDS * (fewer + more - shared) and _numbers(words) == _numbers(others)
+
+
+def _numbers(words: frozenset[str]) -> set[str]:
+    return {word for word in words if any(map(str.isdigit, word))}
 
 
 def _relevant_and_unlike(
