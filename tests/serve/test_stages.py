@@ -125,6 +125,8 @@ def test_of_passages_that_say_the_same_one_is_shown_and_the_others_are_named(pac
     assert len(hit["duplicates"]) == 7
     assert hit["fragment_id"] not in hit["duplicates"]
     assert files(ask(pack, "oil the anchor chain", max_results=5)).count("twins/1.md") == 0
+    (same,) = ask(pack, "oil the anchor chain", {"duplicate_similarity": 1}, path="twins", max_results=1)["results"]
+    assert same["duplicates"] == hit["duplicates"]
     every = ask(pack, "oil the anchor chain", {"duplicate_similarity": 0}, max_results=5)
     assert files(every) == [f"twins/{n}.md" for n in range(5)]
     assert [each["duplicates"] for each in every["results"]] == [[]] * 5

@@ -74,7 +74,8 @@ def _similarity(collection: Collection, rows: Rows) -> NDArray[np.float32]:
     for found in own_vectors.values():
         places = np.concatenate([places for places, _ in found])
         vectors = np.concatenate([vectors for _, vectors in found])
-        similarity[np.ix_(places, places)] = vectors @ vectors.T
+        # rounded: the last bits of a product depend on its size and on threads, and what is equal must be equal
+        similarity[np.ix_(places, places)] = np.round(vectors @ vectors.T, 5)
     return similarity
 
 
