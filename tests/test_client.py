@@ -138,7 +138,6 @@ def test_a_hit_tells_where_it_stands_to_the_byte(server: Serving, built: Path) -
     ("query", "status", "field"),
     [
         pytest.param("pack=tiny", 422, "q", id="no question"),
-        pytest.param("q=x", 422, "pack", id="several packs and none named"),
         pytest.param("q=x&pack=other", 404, "pack", id="unknown pack"),
         pytest.param("q=x&pack=tiny&n=0", 422, "n", id="too few"),
         pytest.param("q=x&pack=tiny&n=many", 422, "n", id="no number"),

@@ -54,10 +54,11 @@ def test_search_without_a_hit_is_exit_1(built: Path) -> None:
     assert "no_relevant_passage" in done.stderr
 
 
-def test_a_command_over_several_packs_asks_which(built: Path) -> None:
-    done = octavo("search", built, "water")
+def test_reading_in_several_packs_asks_which_and_searching_asks_all(built: Path) -> None:
+    done = octavo("read", built, "concepts/water.md")
     assert done.returncode == 2
     assert "notes, tiny" in done.stderr
+    assert "tiny: " in octavo("search", built, "the display shows E-17").stdout
 
 
 def test_read_writes_the_file_as_it_is(built: Path) -> None:

@@ -148,7 +148,10 @@ def inverse_document_frequency(passages: int, containing: int) -> float:
 
 def spelled_alike(term: str, vocabulary: Iterable[str]) -> list[str]:
     """Those words that differ from `term` by one letter more, less, other or changed places: it may be a slip."""
-    near = (word for word in vocabulary if abs(len(word) - len(term)) <= 1)
+    # one edit leaves what is before or what is behind the middle as it is: few words need to be compared by letters
+    middle = max(3, len(term) // 2)
+    head, tail, lengths = term[:middle], term[middle + 1 :], range(len(term) - 1, len(term) + 2)
+    near = (word for word in vocabulary if (word.startswith(head) or word.endswith(tail)) and len(word) in lengths)
     return [word for word in near if _one_edit(*sorted((term, word), key=len))]
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from octavo_artifact.text import normalise
+
 MAX_LENGTH = 120
 """Longer ones are no names that anybody would type."""
 
@@ -34,7 +36,9 @@ _SHAPES = re.compile(
     """,
     re.VERBOSE,
 )
-_QUOTED = re.compile(r"\"([^\"]{2,200})\"|“([^”]{2,200})”|«([^»]{2,200})»|`([^`]{2,200})`")
+_QUOTED = re.compile(r"\"([^\"]+)\"|“([^“”]+)”|«([^«»]+)»|`([^`]+)`")
+_PHRASE = range(2, 201)
+"""Lengths of what can be meant word by word."""
 
 
 def literals_of(text: str) -> list[str]:
@@ -52,9 +56,10 @@ def literals_of(text: str) -> list[str]:
 
 def phrases_of(query: str) -> list[str]:
     """What a query has in quotation marks or as code: texts that are meant word by word, in order."""
-    return [next(filter(None, match.groups())) for match in _QUOTED.finditer(query)][:MAX_LITERALS]
+    quoted = (match.group(match.lastindex or 0).strip() for match in _QUOTED.finditer(query))
+    return [phrase for phrase in quoted if len(phrase) in _PHRASE][:MAX_LITERALS]
 
 
-def contains(text: str, phrase: str) -> bool:
-    """Whether a text has a phrase, however its lines are broken and its letters capitalised."""
-    return " ".join(phrase.split()).casefold() in " ".join(text.split()).casefold()
+def folded(text: str) -> str:
+    """A text in which a phrase, folded too, is found however lines are broken, letters capitalised, accents written."""
+    return " ".join(normalise(text).split()).casefold()

@@ -4,6 +4,7 @@ request, each over the one before.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
@@ -24,6 +25,12 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {"gate": get_args(GateMode), "fusion":
 
 BOOSTED = ("type", "tag", "tier")
 """What a boost may name: `type:workflow`, `tag:safety`, `tier:always`."""
+
+_BOOST = re.compile(rf"(?:{'|'.join(BOOSTED)}):[^\ud800-\udfff]{{1,200}}")
+"""Halves of a surrogate pair are no text that an answer could repeat."""
+
+MAX_BOOSTS = 100
+"""Every answer repeats those that are not the pack's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,9 @@ class Retrieval:
         for name, (least, most) in RANGES.items():
             value = getattr(self, name)
             if not least <= value <= most:
-                raise ConfigError(f"{name}: {value}, expected {least:g} to {most:g}")
+                raise ConfigError(f"{name}: {value:g}, expected {least:g} to {most:g}")
+        if len(self.boosts) > MAX_BOOSTS:
+            raise ConfigError(f"boosts: {len(self.boosts)} of them, expected at most {MAX_BOOSTS}")
         for name, value in self.boosts.items():
             if not -1 <= value <= 1:
                 raise ConfigError(f"boosts: {name}: {value}, expected -1 to 1")
@@ -163,8 +172,7 @@ def _boosts(value: Any) -> dict[str, float]:
         raise ConfigError("boosts: expected a mapping such as {'type:workflow': 0.05}")
     found: dict[str, float] = {}
     for name, number in sorted(value.items()):
-        kind, colon, _ = str(name).partition(":")
-        if not colon or kind not in BOOSTED:
+        if not _BOOST.fullmatch(str(name)):
             raise ConfigError(f"boosts: {name}: expected one of {', '.join(f'{each}:…' for each in BOOSTED)}")
         found[name] = _number(f"boosts: {name}", number, float)
     return found
@@ -173,7 +181,9 @@ def _boosts(value: Any) -> dict[str, float]:
 def _number(name: str, value: Any, kind: type[Any]) -> Any:
     try:
         if isinstance(value, str | int | float) and not isinstance(value, bool):
-            return kind(value)
-    except ValueError:
+            found = kind(value)
+            if isinstance(value, str) or float(found) == float(value):
+                return found
+    except (ValueError, OverflowError):
         pass
-    raise ConfigError(f"{name}: expected a number")
+    raise ConfigError(f"{name}: expected {'a whole number' if kind is int else 'a number'}")

@@ -130,6 +130,19 @@ def words_of(text: str, languages: Sequence[str], stem: Stem) -> list[tuple[str,
     return found
 
 
+def phrase_terms(text: str, languages: Sequence[str], stem: Stem) -> list[Term]:
+    """The terms of a text in the order in which a passage that quotes it has them, in each of these languages."""
+    by_language = (
+        [
+            term
+            for script, run in _scripts(normalise(text))
+            for term in (_pairs(run) or [run] if script == UNSPACED else terms_of(run, language, stem))
+        ]
+        for language in languages
+    )
+    return list(dict.fromkeys(map(tuple, by_language)))
+
+
 def topics(words: Sequence[tuple[str, Term]], languages: Sequence[str]) -> Counter[Term]:
     """The terms of a query with their number of occurrences, in text order; at most MAX_TERMS.
 
@@ -146,7 +159,11 @@ def query_terms(text: str, languages: Sequence[str], stem: Stem) -> Counter[Term
 
 
 def _parts(run: str) -> list[str]:
-    return [*(run[i : i + 2] for i in range(len(run) - 1)), *run]
+    return [*_pairs(run), *run]
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[i : i + 2] for i in range(len(run) - 1)]
 
 
 def _scripts(text: str) -> Iterator[tuple[str, str]]:

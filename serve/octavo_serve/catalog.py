@@ -187,7 +187,8 @@ def open_catalog(
 
     `today` is the day by which ages and expiries are told; without it each request takes the system's date in UTC.
     All packs share what the `operator` adds to every search; where it allows for that, a pack whose encoder cannot be
-    had is served all the same, and searched by words. Raises ConfigError when `dist` holds no pack at all.
+    had is served all the same, and searched by words. Raises ConfigError when `dist` holds no pack at all, and
+    when there is no folder for temporary files.
     """
     if not dist.is_dir():
         raise ConfigError(f"{dist}: not a folder; expected one that `octavo build --out` filled")
@@ -201,6 +202,8 @@ def open_catalog(
     for directory in directories:
         try:
             pack = open_release(directory / read_pointer(directory), dist, encoders, today, operator)
+        except ConfigError:
+            raise  # no pack's fault: none of them would open
         except OctavoError as error:
             refused[directory.name] = str(error)
         else:

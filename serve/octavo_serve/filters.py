@@ -45,9 +45,9 @@ _EVERYTHING = Filters()
 
 
 def filters_of(request: SearchRequest, today: date) -> Filters:
-    """Those of a request; days count back from `today`."""
+    """Those of a request; days count back from `today`, and empty values, which some clients send, ask for nothing."""
     since = None
     if request.verified_within is not None:
         since = today - timedelta(min(request.verified_within, (today - date.min).days))
-    path = request.path.strip("/") if request.path else ""
-    return Filters(request.type, request.tags, path or None, request.tier, since)
+    path = (request.path or "").strip("/")
+    return Filters(request.type or None, tuple(filter(None, request.tags)), path or None, request.tier, since)

@@ -11,8 +11,9 @@ import os
 import re
 import shutil
 import tempfile
+import uuid
 from collections import Counter
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
@@ -70,7 +71,7 @@ class LexicalIndex:
             with _linked(directories) as (folder, sizes):
                 index = tantivy.Index.open(str(folder))
                 self._searcher = index.searcher()
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, OSError) as error:
             raise ArtifactError(f"{label}: Tantivy cannot open it") from error
         self._schema = index.schema
         self.starts: Rows = np.cumsum([0, *sizes], dtype=np.int64)
@@ -89,24 +90,22 @@ class LexicalIndex:
         filters: Filters | None = None,
         *,
         literals: Sequence[str] = (),
-        phrases: Sequence[Collection[tuple[str, ...]]] = (),
+        phrases: Sequence[Sequence[Term]] = (),
         typo_cost: float = 1.0,
     ) -> Ranking:
         """The `k` best passages that hold any of the terms, of the documents that `filters` admit.
 
-        A literal counts as one more term, and so does a phrase, given in each language, where its terms stand
-        together.
+        A literal counts as one more term, and so does a phrase, where its terms stand together; `phrases` has the
+        terms of each in every language.
         """
         clauses = [*(self._any_of(term, count, typo_cost) for term, count in terms.items())]
         clauses += [self._term(LITERALS, literal) for literal in literals]
-        clauses += [self._phrase(phrase) for phrase in phrases]
+        clauses += map(self._phrase, phrases)
         return self._ranked([clause for clause in clauses if clause is not None], k, filters)
 
-    def with_literal(self, literal: str, filters: Filters | None = None) -> Rows:
+    def with_literal(self, literal: str) -> Rows:
         """The passages that have a literal, ascending."""
-        query = self._term(LITERALS, literal)
-        found = self._searcher.search(self._filtered(query, filters), max(1, self.passages), count=False).hits
-        return np.sort(self._rows([address for _, address in found]))
+        return self._having(LITERALS, literal)
 
     @property
     def passages(self) -> int:
@@ -161,8 +160,13 @@ class LexicalIndex:
 
     def hits_of(self, path: str) -> list[dict[str, Any]]:
         """What the build stored for each passage of the documents with that path, in order."""
-        found = self._searcher.search(self._term("path", path), max(1, self.passages), count=False).hits
-        return [self.hit(row) for row in sorted(self._rows([address for _, address in found]).tolist())]
+        return [self.hit(row) for row in self._having("path", path).tolist()]
+
+    def _having(self, field: str, value: str) -> Rows:
+        """The passages with that value, ascending; Tantivy reserves memory for as many as may be found."""
+        most = max(1, self.frequency(value, field))
+        found = self._searcher.search(self._term(field, value), most, count=False).hits
+        return np.sort(self._rows([address for _, address in found]))
 
     def _ranked(self, clauses: list[Query], k: int, filters: Filters | None) -> Ranking:
         if not clauses:
@@ -195,16 +199,17 @@ class LexicalIndex:
             self._vocabulary[spelling[:2]] = near  # half a millisecond each; no more of them than the pack has
         return {alike: near[alike] for alike in spelled_alike(spelling, near)}
 
-    def _phrase(self, in_languages: Collection[tuple[str, ...]]) -> Query | None:
-        phrases = sorted(terms for terms in in_languages if len(terms) > 1)
-        queries = [Query.phrase_query(self._schema, FIELD, [*terms]) for terms in phrases]
+    def _phrase(self, phrase: Sequence[Term]) -> Query | None:
+        queries = [Query.phrase_query(self._schema, FIELD, list(terms)) for terms in phrase if len(terms) > 1]
         return Query.disjunction_max_query(queries) if queries else None
 
     def _filtered(self, query: Query, filters: Filters | None) -> Query:
         if not filters:
             return query
         wanted = [self._term("tags", tag) for tag in filters.tags]
-        wanted += [self._term(name, value) for name in ("type", "tier") if (value := getattr(filters, name))]
+        wanted += [
+            self._term(name, value) for name in ("type", "tier") if (value := getattr(filters, name)) is not None
+        ]
         if filters.path is not None:
             places = [self._term(name, filters.path) for name in ("path", "folders")]
             wanted.append(Query.boolean_query([(Occur.Should, place) for place in places]))
@@ -238,25 +243,38 @@ class LexicalIndex:
 def _linked(directories: Sequence[Path]) -> Generator[tuple[Path, list[int]]]:
     """The indexes as one, made of links in a private temporary folder, and the number of documents of each.
 
+    Segments are named anew by their order: those of packs with equal texts may have equal names.
+
     Tantivy opens a lock file for writing beside `meta.json` even to read (quickwit-oss/tantivy#557); an artifact is
     never written. Once the files are mapped the folder is needed no more.
     """
+    metas = [json.loads((directory / _META).read_bytes()) for directory in directories]
+    with _temporary_folder() as folder:
+        segments = [
+            (directory, segment)
+            for directory, meta in zip(directories, metas, strict=True)
+            for segment in meta["segments"]
+        ]
+        for number, (directory, segment) in enumerate(segments):
+            name = uuid.UUID(int=number)
+            for file in directory.glob(f"{uuid.UUID(segment['segment_id']).hex}.*"):
+                (folder / file.name.replace(file.stem, name.hex)).symlink_to(file.resolve())
+            segment["segment_id"] = str(name)
+        joined = {**metas[0], "segments": [segment for _, segment in segments]}
+        (folder / _META).write_bytes(canonical_json(joined))
+        yield folder, [sum(segment["max_doc"] for segment in meta["segments"]) for meta in metas]
+
+
+@contextmanager
+def _temporary_folder() -> Generator[Path]:
     try:
         # The folder is named because tempfile, left to choose, writes a probe beside it and falls back to the cwd.
         folder = Path(tempfile.mkdtemp(prefix="octavo-", dir=os.environ.get("TMPDIR") or "/tmp"))
-        for directory in directories:
-            for file in sorted(directory.iterdir()):
-                if file.name != _META and not file.name.startswith("."):
-                    (folder / file.name).symlink_to(file.resolve())
-        metas = [json.loads((directory / _META).read_bytes()) for directory in directories]
-        segments = [segment for meta in metas for segment in meta["segments"]]
-        joined = {**metas[0], "segments": segments, "opstamp": sum(meta["opstamp"] for meta in metas)}
-        (folder / _META).write_bytes(canonical_json(joined))
     except OSError as error:
         reason = f"no folder for temporary files can be written ({error.strerror}); set TMPDIR to one"
         raise ConfigError(reason) from error
     try:
-        yield folder, [sum(segment["max_doc"] for segment in meta["segments"]) for meta in metas]
+        yield folder
     finally:
         # Tantivy's watcher may make its lock file once more while the folder is emptied, but only once.
         for _ in range(3):

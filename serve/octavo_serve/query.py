@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from octavo_artifact.literals import MAX_LITERALS, literals_of, phrases_of
-from octavo_artifact.text import Term, terms_of, topics, words_of
+from octavo_artifact.text import Term, phrase_terms, topics, words_of
 from octavo_serve.lexical import stem
 
 Intent = str
@@ -56,8 +56,8 @@ class Query:
     """In lower case."""
     phrases: tuple[str, ...]
     """Quoted words, as they were written."""
-    phrase_terms: tuple[frozenset[tuple[str, ...]], ...]
-    """Those as terms in their order, in each language of the passages."""
+    phrase_terms: tuple[tuple[Term, ...], ...]
+    """Those as terms in their order, in each language in which they differ."""
     intent: Intent
     latin: bool
     """Whether most of its letters are Latin ones."""
@@ -73,9 +73,7 @@ def analyse(text: str, languages: Sequence[str]) -> Query:
         terms=topics(words, languages),
         literals=tuple(literals_of(text)[:MAX_LITERALS]),
         phrases=tuple(phrases),
-        phrase_terms=tuple(
-            frozenset(tuple(terms_of(phrase, language, stem)) for language in languages) for phrase in phrases
-        ),
+        phrase_terms=tuple(tuple(phrase_terms(phrase, languages, stem)) for phrase in phrases),
         intent=intent_of(text),
         latin=_is_latin(text),
     )

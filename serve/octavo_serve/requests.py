@@ -41,7 +41,9 @@ class SearchRequest(_Request):
             description="A question or keywords, in plain words; what is quoted is looked for word by word.",
         ),
     ]
-    pack: PackSlug = None
+    pack: Annotated[
+        str | None, Field(description="Slug of the pack to ask; without it all packs are asked, and ranked together.")
+    ] = None
     max_results: Annotated[int, Field(ge=1, le=MAX_RESULTS, description="How many passages to return at most.")] = 10
     type: Annotated[str | None, Field(max_length=200, description="Only documents of this type.")] = None
     tags: Annotated[

@@ -30,9 +30,9 @@ from octavo_serve.stages.rerank import rerank
 from octavo_serve.stages.retrieve import encoded, lexical, vector
 
 STAGES: tuple[Stage, ...] = (
-    lexical, vector, fuse, boost, freshness, length, rerank, diversify, gate, cut, expand, annotate,
+    lexical, vector, fuse, boost, freshness, length, rerank, gate, diversify, cut, expand, annotate,
 )  # fmt: skip
-"""In their order, after the query was analysed."""
+"""In their order, after the query was analysed. The gate comes before places are given: who is refused has none."""
 
 _JUDGED = STAGES[: STAGES.index(gate)]
 
@@ -111,7 +111,8 @@ def _in_force(request: SearchRequest, parameters: Retrieval, server: Mapping[str
 
 def _answer(found: Candidates, trace: Trace | None) -> SearchResult:
     asked = found.asked
-    judged = found.judged.values()
+    shown = {hit["pack"] for hit in found.hits}
+    judged = (each for slug, each in found.judged.items() if slug in shown or not shown)
     best = max(judged, key=lambda each: each.probability, default=None)
     reason = found.reason or (None if found.hits else "no_relevant_passage")
     answer: SearchResult = {

@@ -11,6 +11,7 @@ from octavo_artifact.text import (
     estimate_tokens,
     heading_line,
     lexical_text,
+    phrase_terms,
     query_terms,
     terms_of,
     words_of,
@@ -77,3 +78,17 @@ def test_headings_count_twice_in_the_one_field() -> None:
 
 def test_tokens_are_estimated_by_quarters_rounded_up() -> None:
     assert [estimate_tokens("x" * n) for n in (0, 1, 4, 5)] == [0, 1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("phrase", "terms"),
+    [
+        pytest.param("Zwei Lampen", [("zwei/ge", "lampen/ge"), ("zwei/en", "lampen/en")], id="in each language"),
+        pytest.param("電池容量", [("電池", "池容", "容量")], id="without the characters alone"),
+        pytest.param("の", [("の",)], id="one character"),
+        pytest.param("Тёплый дом", [("теплый/ru", "дом/ru")], id="one way to say it"),
+        pytest.param("…", [()], id="no words"),
+    ],
+)
+def test_a_phrase_is_terms_that_stand_together_in_a_passage(phrase: str, terms: list[tuple[str, ...]]) -> None:
+    assert phrase_terms(phrase, ("de", "en"), stem) == terms

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any, get_args
 
 from octavo_artifact.command import Command
@@ -95,16 +95,20 @@ def _show_hits(result: Any) -> None:
         first, last = hit["line_range"]
         path = " > ".join(hit["heading_path"]) or hit["title"]
         pack = "" if result["pack"] else f"{hit['pack']}: "
-        print(f"{bold}{number}. {pack}{path}{plain}  {hit['score']:.3f}")
+        print(f"{bold}{number}. {pack}{path}{plain}  {hit['score']:.3f}{_added(hit)}")
         print(f"   {dim}{hit['source_file']}:{first}-{last}  {hit['fragment_id']}{_past(hit)}{plain}")
-        for line in _excerpt(hit["text"]):
+        for line in _excerpt(hit["text"], {hit["title"], *hit["heading_path"]}):
             print(f"   {line}")
         if hit["duplicates"]:
             print(f"   {dim}says the same: {', '.join(hit['duplicates'])}{plain}")
         print()
     if result["missing"]:
         print(f"degraded: without {', '.join(result['missing'])}", file=sys.stderr)
-    print(f"{dim}{result['pack'] or 'several packs'} {result['digest'][:12]}{plain}")
+    packs = result["pack"] or "several packs"
+    found = (
+        f", answer_probability {result['answer_probability']:.2f}" if result["answer_probability"] is not None else ""
+    )
+    print(f"{dim}{packs} {result['digest'][:12]}{found}{plain}")
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -113,7 +117,7 @@ def _setting(text: str) -> tuple[str, Any]:
         raise RequestError("--set", f"{text!r}, expected NAME=VALUE")
     try:
         return name, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return name, value
 
 
@@ -121,19 +125,29 @@ def _show_explanation(result: Any) -> None:
     """How the query was read, what each stage took, and where each result stood after it."""
     explanation = result["explanation"]
     bold, dim, plain = styles()
-    print(f"\n{bold}query{plain}  a question of the kind `{explanation['intent']}`")
-    for name in ("terms", "literals", "phrases"):
-        if found := explanation[name]:
-            print(f"  {name:<9} {', '.join('|'.join(each) if isinstance(each, list) else each for each in found)}")
-    print(f"\n{bold}{'stage':<20} {'ms':>8} {'passages':>9}{plain}")
+    read = {name: explanation[name] for name in ("terms", "literals", "phrases", "languages")}
+    overrides = [f"{name}={json.dumps(value)}" for name, value in result["overrides"].items()]
+    print(f"\n{bold}query{plain}")
+    for name, values in {"intent": [explanation["intent"]], **read, "overrides": overrides}.items():
+        if values:
+            print(f"   {name:<18} {', '.join('|'.join(each) if isinstance(each, list) else each for each in values)}")
+    print(f"\n{bold}{'stage':<21} {'ms':>10} {'passages':>9}{plain}")
     for step in explanation["stages"]:
-        passages = "" if step["passages"] is None else step["passages"]
-        print(f"{step['stage']:<20} {step['milliseconds']:>8.3f} {passages:>9}")
+        passages = "-" if step["passages"] is None else step["passages"]
+        print(f"   {step['stage']:<18} {step['milliseconds']:>10.3f} {passages:>9}")
     for number, (fragment, steps) in enumerate(explanation["hits"].items(), 1):
-        print(f"\n{bold}{number}.{plain} {dim}{fragment}{plain}")
+        print(f"\n{bold}{number}. {fragment}{plain}")
+        print(f"   {dim}{'stage':<18} {'rank':>10} {'score':>9}{plain}")
         for step in steps:
-            where = "not among them" if step["rank"] is None else f"{step['rank']:>4}  {step['score']:.4f}"
-            print(f"   {step['stage']:<18} {where}")
+            rank, score = ("-", "-") if step["rank"] is None else (step["rank"], f"{step['score']:.4f}")
+            print(f"   {step['stage']:<18} {rank:>10} {score:>9}")
+
+
+def _added(hit: Any) -> str:
+    """Why a passage is there that was not found itself."""
+    if hit["requires_expanded"]:
+        return "  required by a result"
+    return "  linked with a result" if hit["graph_expanded"] else ""
 
 
 def _past(hit: Any) -> str:
@@ -143,9 +157,12 @@ def _past(hit: Any) -> str:
     return f"  stale: verified {hit['verified_age_days']} days ago" if hit["age_stale"] else ""
 
 
-def _excerpt(text: str, lines: int = 4, width: int = 110) -> Iterator[str]:
+def _excerpt(text: str, told: Container[str], lines: int = 4, width: int = 110) -> Iterator[str]:
+    """The first lines of a passage, without headings that were `told` above it."""
     visible = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     shown = [line.rstrip() for line in visible.splitlines() if line.strip()]
+    if shown and shown[0].lstrip("# ") in told:
+        shown = shown[1:] or shown
     for line in shown[:lines]:
         yield line if len(line) <= width else line[: width - 1] + "…"
     if len(shown) > lines:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from octavo_artifact.gate import inverse_document_frequency
-from octavo_artifact.literals import contains
+from octavo_artifact.literals import folded
 from octavo_artifact.text import LITERALS
 from octavo_serve.candidates import Candidates
 from octavo_serve.ranking import Ranking, Scores, ranked
@@ -82,9 +82,9 @@ def _shares(found: Candidates) -> Scores:
             shares += np.isin(rows, lexical.with_literal(literal)) * np.float32(rarity)
             total += rarity
     if found.query.phrases and len(rows):
-        texts = [lexical.hit(row)["text"] for row in rows.tolist()]
-        for phrase in found.query.phrases:
-            having = np.array([contains(text, phrase) for text in texts])
+        texts = [folded(lexical.hit(row)["text"]) for row in rows.tolist()]
+        for phrase in map(folded, found.query.phrases):
+            having = np.array([phrase in text for text in texts])
             if 0 < (number := int(having.sum())) <= few:
                 rarity = inverse_document_frequency(lexical.passages, number)
                 shares += having * np.float32(rarity)

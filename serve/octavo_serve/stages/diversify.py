@@ -43,6 +43,8 @@ def diversify(found: Candidates) -> Candidates:
     if len(kept) < k:
         # what says the same again is better than an empty place: k passages that match are k results
         kept = sorted([*kept, *(place for place in range(len(head)) if place not in kept)][:k])
+        shown = {int(head.rows[place]) for place in kept}
+        duplicates = {row: tuple(other for other in others if other not in shown) for row, others in duplicates.items()}
     return replace(found, ranking=head.take(kept), duplicates=duplicates)
 
 
@@ -80,8 +82,9 @@ def _similarity(collection: Collection, rows: Rows) -> NDArray[np.float32]:
     for found in own_vectors.values():
         places = np.concatenate([places for places, _ in found])
         vectors = np.concatenate([vectors for _, vectors in found])
-        # row by row: a product of matrices wakes BLAS's threads, which took 11 ms for 40 passages instead of .2
-        similarity[np.ix_(places, places)] = np.vecdot(vectors[:, None], vectors[None])
+        # row by row: a product of matrices wakes BLAS's threads, which took 11 ms for 40 passages instead of .2;
+        # rounded, since what is equal must be equal
+        similarity[np.ix_(places, places)] = np.round(np.vecdot(vectors[:, None], vectors[None]), 5)
     return similarity
 
 
@@ -112,9 +115,15 @@ def _without_duplicates(
 
 def _same(words: frozenset[str], others: frozenset[str]) -> bool:
     """Whether texts with these words say the same: nearly all words, and the same numbers."""
-    together = len(words | others)
-    numbers = (frozenset(word for word in each if any(map(str.isdigit, word))) for each in (words, others))
-    return len(words & others) >= SAME_WORDS * together and len(set(numbers)) == 1
+    fewer, more = sorted((len(words), len(others)))
+    if fewer < SAME_WORDS * more:
+        return False  # most pairs, and nothing needs to be compared
+    shared = len(words & others)
+    return shared >= SAME_WORDS * (fewer + more - shared) and _numbers(words) == _numbers(others)
+
+
+def _numbers(words: frozenset[str]) -> set[str]:
+    return {word for word in words if any(map(str.isdigit, word))}
 
 
 def _relevant_and_unlike(
