@@ -3,23 +3,57 @@
 from __future__ import annotations
 
 import re
+from argparse import ArgumentParser
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
+import yaml
 
 from octavo_artifact.command import GROUP
+from octavo_artifact.literals import literals_of
+from octavo_artifact.parameters import DEFAULTS, RANGES, SWITCHED_OFF, Fusion, GateMode, Retrieval, read_retrieval
 from octavo_build.findings import CODES
 from octavo_build.graph import build_graph
 from octavo_build.lint.codes import LINT_CODES
 from octavo_build.passages import passages_of
 from octavo_build.sources import read
+from octavo_serve.commands.asking import SEARCH
 from octavo_serve.configuration import configure
+from octavo_serve.requests import SearchRequest
+from octavo_serve.results import Explanation, Hit, SearchResult
+from octavo_serve.search import STAGES
 from octavo_serve.settings import RerankerSettings, ServerSettings
 from running import ROOT
 
 HANDBOOK = ROOT / "packs" / "octavo"
+
+RANGE = re.compile(r"(-?[0-9]+) to ([0-9]+)")
+
+
+def table(page: str, heading: str) -> list[list[str]]:
+    """The cells of the first table below a heading, without its head."""
+    section = (HANDBOOK / page).read_text().partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    rows = section.partition("\n|---")[2].partition("\n\n")[0].splitlines()[1:]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def scalars(text: str) -> dict[str, Any]:
+    """`name: value` as YAML, scalars as they are written: `off` is not false."""
+    return yaml.load(text, Loader=yaml.BaseLoader)
+
+
+def merged(mappings: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """One mapping of several."""
+    return {name: value for each in mappings for name, value in each.items()}
+
+
+def code(cell: str) -> list[str]:
+    """What a cell has in code."""
+    return re.findall(r"`([^`]+)`", cell)
 
 
 def test_the_handbook_has_no_finding() -> None:
@@ -67,6 +101,74 @@ def test_every_setting_of_a_reranker_is_in_the_table_of_its_page() -> None:
     page = (HANDBOOK / "workflows" / "rerank.md").read_text()
     section = page.partition("## Every key\n")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `([a-z_]+)`", section, re.MULTILINE) == [field.name for field in fields(RerankerSettings)]
+
+
+def test_every_parameter_of_the_search_is_in_the_table_of_its_page_with_default_and_range() -> None:
+    rows = table("concepts/search-parameters.md", "Every parameter")
+    assert [code(name) for name, *_ in rows] == [[field.name] for field in fields(Retrieval)]
+    defaults = merged(scalars(f"{code(name)[0]}: {code(default)[0]}") for name, default, *_ in rows)
+    assert read_retrieval(defaults) == DEFAULTS
+    ranges = {code(name)[0]: found.groups() for name, _, written, _ in rows if (found := RANGE.fullmatch(written))}
+    assert {name: (float(least), float(most)) for name, (least, most) in ranges.items()} == RANGES
+
+
+def test_the_choices_of_a_parameter_are_those_in_its_table() -> None:
+    choices = {code(row[0])[0]: code(row[2]) for row in table("concepts/search-parameters.md", "Every parameter")}
+    assert choices["fusion"] == list(get_args(Fusion))
+    assert choices["gate"] == list(get_args(GateMode))
+
+
+def test_the_parameters_that_are_shown_are_right() -> None:
+    shown = re.findall(r"```yaml\n(.*?)```", (HANDBOOK / "concepts" / "search-parameters.md").read_text(), re.DOTALL)
+    assert [read_retrieval(scalars(text)["retrieval"]) for text in shown if text] != [DEFAULTS]
+
+
+def test_every_stage_of_the_search_is_in_the_table_of_its_page_in_order() -> None:
+    rows = table("concepts/hybrid-search.md", "The stages")
+    assert [code(stage) for stage, *_ in rows] == [[stage.__name__] for stage in STAGES]
+    written = merged(scalars(each) for *_, switches in rows for each in code(switches))
+    # two are told of on the page on how a query is read
+    known = merged(SWITCHED_OFF[name] for name in SWITCHED_OFF if name not in ("intents", "typos"))
+    assert written.keys() == known.keys()
+    wrong = [name for name in known if read_retrieval({name: written[name]}) != read_retrieval({name: known[name]})]
+    assert wrong == []
+
+
+def test_the_literals_that_are_shown_are_literals() -> None:
+    page = (HANDBOOK / "concepts" / "query.md").read_text()
+    shown = code(page.partition("- **Literals**")[2].partition("\n")[0])
+    assert [literals_of(each) for each in shown] == [[each.lower()] for each in shown]
+    assert literals_of("IL-6 Wi-Fi 3.5") == []
+
+
+def test_every_field_of_a_request_is_a_parameter_over_http() -> None:
+    spelled = {"query": "q", "max_results": "n"}
+    named = [name for row in table("workflows/search-over-http.md", "Search") for name in code(row[0])]
+    assert sorted(named) == sorted(spelled.get(name, name) for name in SearchRequest.model_fields)
+
+
+def test_every_field_of_an_answer_is_in_the_table_of_fields() -> None:
+    rows = table("workflows/search-over-http.md", "The answer")
+    assert [name for row in rows for name in code(row[0])] == list(SearchResult.__annotations__)
+
+
+def test_every_field_of_a_hit_is_on_the_page_of_its_provenance() -> None:
+    rows = table("concepts/provenance.md", "The fields of a hit")
+    named = {name for row in rows for name in code(row[0])}
+    assert named == Hit.__annotations__.keys() - {"reconstruction"}  # which has a paragraph of its own
+
+
+def test_every_field_of_an_explanation_is_in_the_table_of_its_page() -> None:
+    rows = table("workflows/explain-a-search.md", "As JSON")
+    assert [code(row[0]) for row in rows] == [[name] for name in Explanation.__annotations__]
+
+
+def test_every_option_of_a_search_is_in_the_handbook() -> None:
+    parser = ArgumentParser(add_help=False)
+    SEARCH.add_arguments(parser)
+    options = re.findall(r"--[a-z-]+", parser.format_usage())
+    text = "\n".join(path.read_text() for path in sorted(HANDBOOK.rglob("*.md")))
+    assert [option for option in options if option not in text] == []
 
 
 @pytest.mark.parametrize("page", ["api-keys", "configure-the-server", "rerank"])

@@ -56,7 +56,7 @@ from octavo_build.calibrate import calibrate as calibrate_gate
 from octavo_build.content_cache import ContentCache
 from octavo_build.cuts import Cut, cut_documents
 from octavo_build.encode import encode_windows, runtime_of
-from octavo_build.encoders import DEFAULT_ENCODER
+from octavo_build.encoders import DEFAULT_ENCODER, LANGUAGES
 from octavo_build.findings import Finding, count_by_severity
 from octavo_build.graph import build_graph
 from octavo_build.lexical import LexicalRow, write_lexical
@@ -362,6 +362,7 @@ def _manifest(work: Work, pack: Pack, encoder: Path) -> Manifest:
         pack={name: value for name, value in _pack_fields(pack).items() if name not in {*_BULK, "retrieval"}},
         encoder=spec,
         parameters={
+            "encoder": {"languages": LANGUAGES.get(encoder.name, ())},
             "lexical": {"analyzer": ANALYZER, "field": FIELD, "literals": LITERALS, "languages": _languages(work)},
             "passages": asdict(PassageLimits()),
             "windows": asdict(limits_for(spec, load_tokenizer(encoder / ENCODER_TOKENIZER))),

@@ -16,7 +16,7 @@ import yaml
 
 from octavo_artifact.errors import ConfigError
 from octavo_artifact.ids import canonical_json
-from octavo_artifact.parameters import DEFAULTS, SWITCHED_OFF, GateMode, read_retrieval
+from octavo_artifact.parameters import SWITCHED_OFF, GateMode, read_retrieval
 from octavo_evals.bootstrap import estimates, paired
 from octavo_evals.measures import NAMES
 from octavo_evals.queries import QuerySet
@@ -35,9 +35,11 @@ Variations = Mapping[str, Mapping[str, Any]]
 """By name, the parameters of the search that differ from the release's own."""
 
 STAGES: Variations = {
-    **{f"{name} off": overrides for name, overrides in SWITCHED_OFF.items() if read_retrieval(overrides) != DEFAULTS},
+    # a release that is asked in process has no reranker
+    **{f"{name} off": overrides for name, overrides in SWITCHED_OFF.items() if name != "rerank"},
     "graph on": {"graph": True},
     "MMR on": {"diversity": 0.3},
+    "fusion minmax": {"fusion": "minmax"},
     "fusion tmm": {"fusion": "tmm"},
     "fusion rrf": {"fusion": "rrf"},
 }
@@ -87,27 +89,35 @@ def ablate(
     k: int = RESULTS,
     gate: GateMode | None = None,
 ) -> Ablation:
-    """Ask releases their questions under the default and under each variation.
+    """Ask releases their questions under the default and under each variation that changes anything in one of them.
 
     Raises PackError when a question names a file that its pack lacks, ConfigError for an unknown parameter.
     """
-    named = {DEFAULT: {}, **variations}
-    figures: dict[str, Figures] = {name: [] for name in named}
-    for release, cases in asked:
+    base: Mapping[str, Any] = {} if gate is None else {"gate": gate}
+    named = {DEFAULT: base, **{name: {**base, **retrieval} for name, retrieval in variations.items()}}
+    targets = {name: [release.varied(retrieval) for release, _ in asked] for name, retrieval in named.items()}
+    same = [target.parameters for target in targets[DEFAULT]]
+    figures: dict[str, Figures] = {
+        name: []
+        for name, varied in targets.items()
+        if name == DEFAULT or [target.parameters for target in varied] != same
+    }
+    for place, (release, cases) in enumerate(asked):
         check_files(release, cases)
-        varied = {name: release.varied(retrieval) for name, retrieval in named.items()}
         for some in _batches(cases):
-            for name, target in varied.items():
-                figures[name] += [query.measures for query in ask(target, some, k, gate)]
+            for name, found in figures.items():
+                found += [query.measures for query in ask(targets[name][place], some, k, None)]
     return Ablation(
         artifacts=tuple(release.artifact for release, _ in asked),
         cases=tuple(Cases(cases.file, cases_sha256(cases.queries), len(cases.queries)) for _, cases in asked),
-        configurations=tuple(release.parameters for release, _ in asked),
+        configurations=tuple(same),
         libraries=libraries(),
         k=k,
         gate=gate,
         date=today,
-        variations=tuple(_variation(name, named[name], each, figures[DEFAULT]) for name, each in figures.items()),
+        variations=tuple(
+            _variation(name, variations.get(name, {}), each, figures[DEFAULT]) for name, each in figures.items()
+        ),
     )
 
 

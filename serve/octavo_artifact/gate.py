@@ -6,8 +6,8 @@ The compiler measures each pack's own scale with it, the server judges questions
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from typing import TypeVar
 
 from octavo_artifact.errors import ArtifactError
@@ -21,18 +21,29 @@ FEW_WORDS = 4
 """Words from which on a question can be said to be in a language."""
 MANY_TERMS = 8
 """Terms from which on a question's length says nothing more."""
+BRIEF = 3
+"""Terms up to which a question is brief: by so few, one passage has them all by chance."""
+
+
+LOOKED_AT = 5
+"""Passages at the head of an answer in which a question's terms are looked for."""
+BEYOND = 50
+"""Place among the passages by nearness whose cosine is what the pack has for any such question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A logistic over five features; see `Features`."""
+    """A logistic over eight features; see `Features`."""
 
     intercept: float
     nearness: float
+    lead: float
     evidence: float
     missing: float
+    coverage: float
     name: float
     terms: float
+    brief: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +68,25 @@ class Gate:
         if not self.unrelated < self.own:
             raise ArtifactError(f"gate: own is {self.own}, expected more than unrelated, {self.unrelated}")
 
-    def inputs(self, features: Features) -> tuple[float, float, float, float, float]:
-        """What the weights but the intercept multiply, in their order; the cosine on the pack's own scale."""
-        nearness = (features.cosine - self.unrelated) / (self.own - self.unrelated)
-        terms = min(features.terms, MANY_TERMS)
-        return nearness, features.evidence, features.missing, float(features.name), terms
+    def inputs(self, features: Features) -> tuple[float, ...]:
+        """What the weights but the intercept multiply, in their order; cosines on the pack's own scale."""
+        span = self.own - self.unrelated
+        beyond = self.unrelated if features.beyond is None else features.beyond
+        return (
+            (features.cosine - self.unrelated) / span,
+            (features.cosine - beyond) / span,
+            features.evidence,
+            features.missing,
+            features.coverage,
+            float(features.name),
+            min(features.terms, MANY_TERMS),
+            float(features.terms <= BRIEF),
+        )
 
     def probability(self, features: Features) -> float:
         """That the best passages answer: 0 to 1."""
-        weights = self.weights
-        factors = (weights.nearness, weights.evidence, weights.missing, weights.name, weights.terms)
-        logit = weights.intercept + sum(a * b for a, b in zip(factors, self.inputs(features), strict=True))
+        intercept, *factors = astuple(self.weights)
+        logit = intercept + sum(a * b for a, b in zip(factors, self.inputs(features), strict=True))
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, logit))))
 
 
@@ -76,34 +95,50 @@ class Features:
     """What a question and the best passages have to do with each other."""
 
     cosine: float
-    """Of the nearest window."""
+    """Of the nearest passage's best window."""
+    beyond: float | None
+    """Of the passage in place BEYOND; None where there are fewer, which says as much as an unrelated question."""
     evidence: float
-    """Share of the question's terms, by their weight, for which the best passage speaks: 0 to 1."""
+    """Share of the question's terms, by their weight, for which the first passage speaks: 0 to 1."""
     missing: float
-    """Weight of the weightiest term that the best passage lacks, as a share of the weight of an unknown word."""
+    """Weight of the weightiest term that the first passage lacks, as a share of the weight of an unknown word."""
+    coverage: float
+    """Share of the question's terms that are no names, by their weight, which one of the first passages has: 0 to 1."""
     name: bool
-    """Whether the best passage lacks a name that the question has."""
+    """Whether the first passage lacks a name that the question has."""
     terms: int
     """Distinct terms of the question: the longer it is, the less of it one passage can have."""
 
 
-def features(
+def features(  # noqa: PLR0917  # one value a kind
     cosine: float,
+    beyond: float | None,
     weights: Mapping[TermT, float],
     named: Collection[TermT],
-    passage: Mapping[TermT, float],
+    passages: Sequence[Mapping[TermT, float]],
     unknown: float,
 ) -> Features:
-    """Compare the terms of a question with the best passage.
+    """Compare the terms of a question with the first passages, at least one.
 
-    `weights` is the inverse document frequency of each term, `named` has those that are names, `passage` how often the
-    passage has those it has, `unknown` is the weight of a term that no passage has.
+    `weights` is the inverse document frequency of each term, `named` has those that are names, `passages` how often
+    each passage has the terms it has, `unknown` is the weight of a term that no passage has.
     """
-    total = sum(weights.values())
-    found = sum(weight * passage[term] / (passage[term] + 1) for term, weight in weights.items() if term in passage)
-    missing = max((weight for term, weight in weights.items() if term not in passage), default=0.0)
-    lacks_name = any(term in weights and term not in passage for term in named)
-    return Features(cosine, found / total if total else 0.0, missing / unknown, lacks_name, len(weights))
+    first, total = passages[0], sum(weights.values())
+    found = sum(weight * first[term] / (first[term] + 1) for term, weight in weights.items() if term in first)
+    missing = max((weight for term, weight in weights.items() if term not in first), default=0.0)
+    plain = [term for term in weights if term not in named]
+    askable = sum(weights[term] for term in plain)
+    covered = max(sum(weights[term] for term in plain if term in passage) for passage in passages)
+    lacks_name = any(term in weights and term not in first for term in named)
+    return Features(
+        cosine,
+        beyond,
+        evidence=found / total if total else 0.0,
+        missing=missing / unknown,
+        coverage=covered / askable if askable else float(not lacks_name),
+        name=lacks_name,
+        terms=len(weights),
+    )
 
 
 def inverse_document_frequency(passages: int, containing: int) -> float:

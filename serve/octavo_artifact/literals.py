@@ -1,7 +1,8 @@
 """Literals: what is meant letter by letter, such as identifiers, error codes, versions, paths and flags.
 
 Stemming and splitting lose them (`filter_dicts_by_key` becomes four common words), so they are indexed whole beside
-the words, by the same rule on both sides.
+the words, by the same rule on both sides. Only what nobody writes by chance: names such as `IL-6`, `mRNAs` or
+`Wi-Fi` and decimal numbers are words like others, and putting them first cost SciFact .02 nDCG@10.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ _EDGES = ".:/-"
 _SHAPES = re.compile(
     r"""
     \w*[^\W_]_\w+ | __\w+                      # snake_case, ERR_42, __init__
-    | [a-z]+[A-Z]\w* | [A-Z][a-z]+[A-Z]\w*     # camelCase, PascalCase
-    | v?\d+(?:\.\d+)+[-+.\w]*                  # 2026.4.10, v1.2-rc1
-    | [A-Z]+-?\d[\w.-]* | \d+[A-Z][\w-]*       # E0308, SHA256, EIP-1559, 4K
-    | [A-Z]\w*(?:-[A-Z0-9]\w*)+                # X-Accel-Buffering
+    | [a-z]{2,}(?:[A-Z][a-z0-9]+)+             # camelCase
+    | (?:[A-Z][a-z0-9]+){2,}                   # PascalCase
+    | \d+(?:\.\d+){2,}[-+.\w]* | v\d+(?:\.\d+)+[-+.\w]*    # 2026.4.10, v1.2-rc1
+    | [A-Z]{2,}-?\d{3,}[\w.-]* | [A-Z]\d{4,}    # SHA256, EIP-1559, E0308
+    | [A-Z]\w*(?:-[A-Z0-9]\w*){2,}             # X-Accel-Buffering
     | --?[A-Za-z][\w-]*                        # --error-on-warnings, -v
     | [\w.@~+-]*(?:/[\w.@~+-]+)+\.\w+          # a/b/c.md, ./x/y.py
     | [\w.@~+-]*(?:/[\w.@~+-]+){2,}            # /etc/ssl, a/b/c
-    | \w[\w-]*(?:\.\w[\w-]+)+                  # pack.yaml, os.path.join
+    | [^\W\d][\w-]*(?:\.\w[\w-]+)+             # pack.yaml, os.path.join
     | \w+(?:::\w+)+                            # std::vector
     | [A-Za-z]\#|[A-Za-z]\+\+                  # C#, C++
     """,

@@ -17,7 +17,7 @@ GateMode = Literal["refuse", "flag", "off"]
 Tier = Literal["always", "searchable"]
 """Context tiers whose documents can be found; those of `on_demand` are read only."""
 
-Fusion = Literal["convex", "tmm", "rrf"]
+Fusion = Literal["convex", "minmax", "tmm", "rrf"]
 """How rankings are merged; see `octavo_serve.stages.fuse`."""
 
 _BOOLEANS = {"true": True, "false": False}
@@ -44,11 +44,11 @@ class Retrieval:
     fusion: Fusion = "convex"
     words_weight: float = 2.0
     passage_weight: float = 3.0
-    document_weight: float = 1.0
+    document_weight: float = 1.25
     """Weights in fusion of BM25, of the nearest window, and of the document's mean window; only their ratio counts.
-    Chosen in the middle of a plateau: 2:3:0.5 to 2:3:1.5 and 1:2:0.3 to 1:2:1 measure alike."""
+    Chosen in the middle of a plateau: 2:3:1 to 2:3:1.5 measure alike; see evals/RETRIEVAL.md."""
     intents: bool = True
-    """Whether what kind of question it is changes those weights; see `octavo_serve.query.intent_of`."""
+    """Whether what kind of question it is changes those weights; see `octavo_serve.query`."""
     literal_boost: float = 1.0
     """What a passage gains by having the literals and quoted words of a query: at 1 such passages come first."""
     boosts: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -161,6 +161,8 @@ def _value(name: str, value: Any) -> Any:
     if name in _CHOICES:
         if value in _CHOICES[name]:
             return value
+        if value is False and "off" in _CHOICES[name]:
+            return "off"  # as YAML reads the word
         raise ConfigError(f"{name}: expected one of {', '.join(_CHOICES[name])}")
     return _number(name, value, type(default))
 

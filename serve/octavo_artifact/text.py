@@ -54,6 +54,8 @@ STOP_WORDS = frozenset(
     " up us very was we were what when where which while who whom whose why will with would you your".split()
 )
 
+UNSPACED = "unspaced"
+
 # Scripts written without spaces (kana, Han, Thai, Lao, Khmer, Myanmar), and Hangul, whose words are built of parts.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
@@ -67,7 +69,7 @@ _LETTERS = {
 }
 _RUNS = re.compile(
     "|".join(
-        [f"(?P<unspaced>[{_UNSPACED}]+)"]
+        [f"(?P<{UNSPACED}>[{_UNSPACED}]+)"]
         + [rf"(?P<{script}>[{letters}]+(?:\W+[{letters}]+)*)" for script, letters in _LETTERS.items()]
     )
 )
@@ -75,6 +77,7 @@ _RUNS = re.compile(
 
 _BY_SCRIPT = {"cyrillic": ("russian", {"ru"}), "greek": ("greek", {"el"}), "arabic": ("arabic", {"ar"})}
 """Script to its stemmer and the languages that it is for; Tamil's letters are one language's."""
+_OTHERS = frozenset({"uk", "be", "bg", "sr", "mk", "kk", "mn", "fa", "ur", "ps"})
 _OTHER_LETTERS = re.compile("[іїєґўљњћђџј\u0679\u067e\u0686\u0698\u06a9\u06af\u06cc\u06d2]", re.IGNORECASE)
 """Letters of Ukrainian, Belarusian, Serbian, Macedonian; of Persian and Urdu: their words are not stemmed."""
 
@@ -108,55 +111,55 @@ def terms_of(text: str, language: str, stem: Stem) -> list[str]:
     Words of scripts without spaces become overlapping pairs and then single characters: these need no dictionary, and
     find any inner word. Together they are better than pairs alone (nDCG@10 .836 to .819 of XQuAD-R in Chinese).
     """
-    return [terms[0] for terms in alternatives(text, (language,), stem)]
-
-
-def alternatives(text: str, languages: Sequence[str], stem: Stem) -> list[Term]:
-    """The terms of a text that may be in any of these languages: of each word its different stems."""
-    names = list(dict.fromkeys(LATIN.get(language, LATIN[DEFAULT_LANGUAGE]) for language in languages))
-    found: list[Term] = []
+    found: list[str] = []
     for script, run in _scripts(normalise(text)):
-        if script == "unspaced":
-            found += [(part,) for part in [*_pairs(run), *run]]
-        elif script:
-            found += [(term,) for term in stem(run, _stemmer(script, run, languages))]
-        else:
-            by_language = [stem(run, name) for name in names]
-            found += [tuple(dict.fromkeys(terms)) for terms in zip(*by_language, strict=True)]
+        found += _parts(run) if script == UNSPACED else stem(run, _stemmers(script, run, (language,))[0])
     return found
 
 
-def phrase_terms(text: str, languages: Sequence[str], stem: Stem) -> list[Term]:
+def words_of(text: str, languages: Sequence[str], stem: Stem) -> list[tuple[str, Term]]:
+    """The words of a query in lower case, each with the stems that it may have in passages of these languages."""
+    found: list[tuple[str, Term]] = []
+    for script, run in _scripts(normalise(text)):
+        if script == UNSPACED:
+            found += [(part, (part,)) for part in _parts(run)]
+        else:
+            stems = [stem(run, name) for name in _stemmers(script, run, languages)]
+            terms = (tuple(dict.fromkeys(each)) for each in zip(*stems, strict=True))
+            found += list(zip(stem(run, ""), terms, strict=True))
+    return found
+
+
+def phrase_terms(text: str, languages: Sequence[str], stem: Stem) -> list[tuple[str, ...]]:
     """The terms of a text in the order in which a passage that quotes it has them, in each of these languages."""
     by_language = (
         [
             term
             for script, run in _scripts(normalise(text))
-            for term in (_pairs(run) or [run] if script == "unspaced" else terms_of(run, language, stem))
+            for term in (_pairs(run) or [run] if script == UNSPACED else terms_of(run, language, stem))
         ]
         for language in languages
     )
     return list(dict.fromkeys(map(tuple, by_language)))
 
 
-def query_terms(text: str, languages: Sequence[str], stem: Stem) -> Counter[Term]:
+def topics(words: Sequence[tuple[str, Term]], languages: Sequence[str]) -> Counter[Term]:
     """The terms of a query with their number of occurrences, in text order; at most MAX_TERMS.
 
     Words without a topic are left out, unless the query has no others.
     """
-    terms = alternatives(text, languages, stem)
-    if DEFAULT_LANGUAGE in languages:
-        words = plain_words(text, stem)
-        terms = [term for term, word in zip(terms, words, strict=True) if word not in STOP_WORDS] or terms
+    common = STOP_WORDS if DEFAULT_LANGUAGE in languages else frozenset[str]()
+    terms = [term for word, term in words if word not in common] or [term for _, term in words]
     return Counter(dict(list(Counter(terms).items())[:MAX_TERMS]))
 
 
-def plain_words(text: str, stem: Stem) -> list[str]:
-    """The words of a text in lower case as they are: as many as `alternatives` gives."""
-    found: list[str] = []
-    for script, run in _scripts(normalise(text)):
-        found += [*_pairs(run), *run] if script == "unspaced" else stem(run, "")
-    return found
+def query_terms(text: str, languages: Sequence[str], stem: Stem) -> Counter[Term]:
+    """The terms of a query in packs of these languages; see `topics`."""
+    return topics(words_of(text, languages, stem), languages)
+
+
+def _parts(run: str) -> list[str]:
+    return [*_pairs(run), *run]
 
 
 def _pairs(run: str) -> list[str]:
@@ -176,13 +179,16 @@ def _scripts(text: str) -> Iterator[tuple[str, str]]:
         yield "", text[position:]
 
 
-def _stemmer(script: str, run: str, languages: Sequence[str]) -> str:
+def _stemmers(script: str, run: str, languages: Sequence[str]) -> list[str]:
+    """Names of the stemmers of a run's words, each once; an empty one leaves them as they are."""
+    if not script:
+        return list(dict.fromkeys(LATIN.get(each, LATIN[DEFAULT_LANGUAGE]) for each in languages)) or [""]
     if script == "tamil":
-        return "tamil"
+        return ["tamil"]
     name, own = _BY_SCRIPT[script]
     # a page that says it is in another language of the script is believed; what letters say stands for the others
-    others = {"uk", "be", "bg", "sr", "mk", "kk", "mn", "fa", "ur", "ps"} & set(languages)
-    return "" if (others and not own & set(languages)) or _OTHER_LETTERS.search(run) else name
+    foreign = not own & set(languages) and not _OTHERS.isdisjoint(languages)
+    return ["" if foreign or _OTHER_LETTERS.search(run) else name]
 
 
 def heading_line(title: str, heading_path: Sequence[str]) -> str:

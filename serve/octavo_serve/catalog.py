@@ -75,6 +75,7 @@ class OpenPack:
             tables=self._tables,
             relations=self._relations,
             gate=manifest.gate,
+            reads=tuple(manifest.parameters.get("encoder", {}).get("languages", ())),
             documents=manifest.counts["documents"],
         )
         self._collection = Collection([self.index])

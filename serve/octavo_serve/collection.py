@@ -21,7 +21,7 @@ from octavo_serve.encoder import Encoder
 from octavo_serve.filters import Filters
 from octavo_serve.graph import Relations
 from octavo_serve.lexical import LexicalIndex
-from octavo_serve.ranking import Ranking, Rows, ranked
+from octavo_serve.ranking import EMPTY, Ranking, Rows, ranked
 from octavo_serve.tables import Tables
 from octavo_serve.vectors import VectorIndex
 
@@ -40,6 +40,8 @@ class Index:
     tables: Tables
     relations: Relations
     gate: Gate | None
+    reads: tuple[str, ...]
+    """Languages that the encoder was trained for; empty where that is not known."""
     documents: int
     """How many it has."""
 
@@ -68,6 +70,8 @@ class Collection:
 
     def part_of(self, row: int) -> tuple[Index, int]:
         """The pack of a passage, and the passage's row in it."""
+        if len(self.parts) == 1:
+            return self.parts[0], row
         part = int(np.searchsorted(self._starts, row, side="right")) - 1
         return self.parts[part], row - int(self._starts[part])
 
@@ -126,17 +130,13 @@ class Collection:
         """Which passages of a pack filters admit, bool [passages]; None for all."""
         return part.tables.passages_where(filters) if filters else None
 
-    def merged(self, rankings: Sequence[tuple[Index, Ranking]], k: int) -> Ranking:
+    def merged(self, rankings: Sequence[tuple[Index, Ranking]], k: int | None = None) -> Ranking:
         """The `k` best of rankings that packs gave, whose scores compare."""
-        if len(self.parts) == 1:
-            return rankings[0][1]
+        if len(self.parts) == 1 or not rankings:
+            return rankings[0][1] if rankings else EMPTY
         firsts = {part.slug: int(first) for part, first in zip(self.parts, self._starts, strict=False)}
         rows = np.concatenate([ranking.rows + firsts[part.slug] for part, ranking in rankings])
-        scores = np.concatenate([ranking.scores for _, ranking in rankings])
-        best = ranked(rows, scores, k)
-        cut = len(best) < len(rows)
-        floor = float(best.scores[-1]) if cut else max(ranking.floor for _, ranking in rankings)
-        return Ranking(best.rows, best.scores, min(floor, float(best.scores[-1])) if len(best) else 0.0)
+        return ranked(rows, np.concatenate([ranking.scores for _, ranking in rankings]), k)
 
     def _part_of_document(self, row: int) -> tuple[Index, int]:
         part = int(np.searchsorted(self._document_starts, row, side="right")) - 1

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 import uuid
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import tantivy
+from pydantic_core import from_json
 from tantivy import Filter, Occur, Query, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
 from octavo_artifact.errors import ArtifactError, ConfigError
@@ -31,6 +32,9 @@ from octavo_serve.filters import Filters
 from octavo_serve.ranking import EMPTY, Ranking, Rows, ranked
 
 _META = "meta.json"
+# a term as Tantivy's explanation has it, printed for debugging
+_EXPLAINED = re.compile(r'Term\(field=\d+, type=Str, "(.*)"\)')
+_ESCAPED = re.compile(r"\\u\{([0-9a-f]+)\}")
 _MAX_SPELLINGS = 5
 """Words that one misspelled word is looked up as: the commonest."""
 
@@ -44,6 +48,10 @@ def stem(text: str, stemmer: str) -> list[str]:
 def _analyzer(stemmer: str) -> TextAnalyzer:
     builder = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(40)).filter(Filter.lowercase())
     return (builder.filter(Filter.stemmer(stemmer)) if stemmer else builder).build()
+
+
+def _character(code: re.Match[str]) -> str:
+    return chr(int(code[1], 16))
 
 
 class LexicalIndex:
@@ -82,17 +90,17 @@ class LexicalIndex:
         filters: Filters | None = None,
         *,
         literals: Sequence[str] = (),
-        phrases: Sequence[Sequence[Term]] = (),
+        phrases: Sequence[Collection[tuple[str, ...]]] = (),
         typo_cost: float = 1.0,
     ) -> Ranking:
         """The `k` best passages that hold any of the terms, of the documents that `filters` admit.
 
-        A literal counts as one more term, and so does a phrase, where its terms stand together; `phrases` has the
-        terms of each in every language.
+        A literal counts as one more term, and so does a phrase, given in each language, where its terms stand
+        together.
         """
         clauses = [*(self._any_of(term, count, typo_cost) for term, count in terms.items())]
         clauses += [self._term(LITERALS, literal) for literal in literals]
-        clauses += map(self._phrase, phrases)
+        clauses += [self._phrase(phrase) for phrase in phrases]
         return self._ranked([clause for clause in clauses if clause is not None], k, filters)
 
     def with_literal(self, literal: str) -> Rows:
@@ -117,18 +125,30 @@ class LexicalIndex:
             return known
         return {alike: found for spelling in term for alike, found in self._alike(spelling).items()}
 
-    def occurrences(self, spelling: str, row: int) -> int:
-        """How often a passage has a term, as indexed: some of its text may not be shown."""
+    def occurrences(self, spellings: Sequence[str], rows: Sequence[int]) -> list[dict[str, int]]:
+        """How often each passage has which of the terms, as indexed: some of its text may not be shown."""
+        query = Query.boolean_query([(Occur.Should, self._term(FIELD, spelling)) for spelling in spellings])
+        return [dict(self._explained(query, row)) for row in rows]
+
+    def _explained(self, query: Query, row: int) -> Iterator[tuple[str, int]]:
         try:
-            explained = self._term(FIELD, spelling).explain(self._searcher, self._address(row))
+            explained = from_json(query.explain(self._searcher, self._address(row)).to_json())
         except ValueError:
-            return 0  # the passage does not match
-        _, _, saturation = json.loads(explained.to_json())["details"]
-        return int(saturation["details"][0]["value"])
+            return  # the passage does not match
+        for clause in explained["details"] if "context" not in explained else [explained]:
+            term = _EXPLAINED.search(clause["context"][0])
+            if term:
+                _, _, saturation = clause["details"]
+                yield _ESCAPED.sub(_character, term[1]), int(saturation["details"][0]["value"])
+
+    @cached_property
+    def of_document(self) -> Rows:
+        """The document row, in its artifact, of each passage: int64 [passages]."""
+        return np.array(self._fast("document", range(self.passages)), dtype=np.int64)
 
     def documents(self, rows: Sequence[int]) -> list[int]:
-        """The document row, in its artifact, of each passage row."""
-        return self._fast("document", rows)
+        """The document row, in its artifact, of each of these passages."""
+        return self.of_document[np.asarray(rows, dtype=np.int64)].tolist()
 
     def tokens(self, rows: Sequence[int]) -> list[int]:
         """The estimated tokens of each passage."""
@@ -136,7 +156,7 @@ class LexicalIndex:
 
     def hit(self, row: int) -> dict[str, Any]:
         """What the build stored to show a passage."""
-        return json.loads(cast(bytes, self._searcher.doc(self._address(row)).get_first("hit")))
+        return from_json(cast(bytes, self._searcher.doc(self._address(row)).get_first("hit")))
 
     def hits_of(self, path: str) -> list[dict[str, Any]]:
         """What the build stored for each passage of the documents with that path, in order."""
@@ -155,7 +175,7 @@ class LexicalIndex:
         found = self._searcher.search(query, k, count=False).hits
         rows = self._rows([address for _, address in found])
         scores = np.array([score for score, _ in found], dtype=np.float32)
-        return replace(ranked(rows, scores), floor=float(scores.min()) if len(found) == k else 0.0)
+        return ranked(rows, scores)
 
     def _any_of(self, term: Term, count: int, typo_cost: float) -> Query | None:
         """A query for a word in whichever spelling: one passage has it in one language, so the best counts."""
@@ -179,8 +199,9 @@ class LexicalIndex:
             self._vocabulary[spelling[:2]] = near  # half a millisecond each; no more of them than the pack has
         return {alike: near[alike] for alike in spelled_alike(spelling, near)}
 
-    def _phrase(self, phrase: Sequence[Term]) -> Query | None:
-        queries = [Query.phrase_query(self._schema, FIELD, list(terms)) for terms in phrase if len(terms) > 1]
+    def _phrase(self, in_languages: Collection[tuple[str, ...]]) -> Query | None:
+        phrases = sorted(terms for terms in in_languages if len(terms) > 1)
+        queries = [Query.phrase_query(self._schema, FIELD, [*terms]) for terms in phrases]
         return Query.disjunction_max_query(queries) if queries else None
 
     def _filtered(self, query: Query, filters: Filters | None) -> Query:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from octavo_artifact.literals import MAX_LITERALS, literals_of, phrases_of
-from octavo_artifact.text import Term, phrase_terms, query_terms
+from octavo_artifact.text import Term, phrase_terms, topics, words_of
 from octavo_serve.lexical import stem
 
 Intent = str
@@ -48,28 +48,40 @@ class Query:
     """What is asked, as the stages need it."""
 
     text: str
+    words: tuple[tuple[str, Term], ...]
+    """In lower case, each with the stems that it may have."""
     terms: Counter[Term]
     """Words that say what it is about, in their possible stems; all words when none does."""
     literals: tuple[str, ...]
     """In lower case."""
     phrases: tuple[str, ...]
     """Quoted words, as they were written."""
-    phrase_terms: tuple[tuple[Term, ...], ...]
-    """Those as terms in their order, in each language in which they differ."""
+    phrase_terms: tuple[frozenset[tuple[str, ...]], ...]
+    """Those as terms in their order, in each language of the passages."""
     intent: Intent
+    latin: bool
+    """Whether most of its letters are Latin ones."""
 
 
 def analyse(text: str, languages: Sequence[str]) -> Query:
     """Take a query apart, for passages in these languages."""
+    words = words_of(text, languages, stem)
     phrases = phrases_of(text)
     return Query(
         text=text,
-        terms=query_terms(text, languages, stem),
+        words=tuple(words),
+        terms=topics(words, languages),
         literals=tuple(literals_of(text)[:MAX_LITERALS]),
         phrases=tuple(phrases),
-        phrase_terms=tuple(tuple(phrase_terms(phrase, languages, stem)) for phrase in phrases),
+        phrase_terms=tuple(frozenset(phrase_terms(phrase, languages, stem)) for phrase in phrases),
         intent=intent_of(text),
+        latin=_is_latin(text),
     )
+
+
+def _is_latin(text: str) -> bool:
+    letters = [character for character in text if character.isalpha()]
+    return 2 * sum(character < "\u0250" for character in letters) >= len(letters)
 
 
 def intent_of(text: str) -> Intent:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,6 @@ class Ranking:
     """int64 [n], passage rows, each once."""
     scores: Scores
     """float32 [n], descending; comparable only inside one ranking."""
-    floor: float = 0.0
-    """What a passage that is not in the ranking scores at most: 0 when all that match are in it."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -30,7 +28,7 @@ class Ranking:
     def take(self, positions: Sequence[int]) -> Ranking:
         """Only those at these positions, in this order."""
         chosen = np.array(positions, dtype=np.int64)
-        return replace(self, rows=self.rows[chosen], scores=self.scores[chosen])
+        return Ranking(self.rows[chosen], self.scores[chosen])
 
     def rank_of(self, row: int) -> int | None:
         """1 for the best; None when it is not there."""

@@ -19,7 +19,12 @@ MAX_RESULTS = 50
 MAX_DEPTH = 3
 MAX_NODES = 100
 
-PackSlug = Annotated[str | None, Field(description="Slug of the pack to ask; needed where several packs are served.")]
+PackSlug = Annotated[
+    str | None,
+    Field(
+        description="Slug of the pack to ask; where several packs are served, a search without it goes to all of them."
+    ),
+]
 
 
 class _Request(BaseModel):
@@ -30,7 +35,11 @@ class SearchRequest(_Request):
     """Find passages that answer a query."""
 
     query: Annotated[
-        str, Field(max_length=MAX_QUERY, description="A question or keywords, in plain words; no query syntax.")
+        str,
+        Field(
+            max_length=MAX_QUERY,
+            description="A question or keywords, in plain words; what is quoted is looked for word by word.",
+        ),
     ]
     pack: Annotated[
         str | None, Field(description="Slug of the pack to ask; without it all packs are asked, and ranked together.")

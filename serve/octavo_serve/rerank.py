@@ -79,7 +79,7 @@ def rerank(reranker: Reranker, query: str, ranking: Ranking, texts: Callable[[li
     rows = ranking.rows.copy()
     rows[: len(scores)] = head[np.argsort(-scores, kind="stable")]
     late = f"reranked the first {len(scores)} of {len(head)} passages: the time was over"
-    return Reranked(Ranking(rows, ranking.scores, ranking.floor), late if len(scores) < len(head) else None)
+    return Reranked(Ranking(rows, ranking.scores), late if len(scores) < len(head) else None)
 
 
 def open_reranker(settings: RerankerSettings, environment: Mapping[str, str]) -> Reranker:

@@ -81,7 +81,7 @@ class Hit(Freshness):
     graph_expanded: bool
     """True for a passage that is here only because its document is linked with one of the best."""
     duplicates: list[str]
-    """Fragment ids of passages that say the same and are not shown."""
+    """Fragment ids of passages that say the same; they are results only where nothing else was left to show."""
     digest: str
     """Release that answered."""
     reconstruction: NotRequired[Reconstruction]

@@ -7,7 +7,7 @@ large one whose index finds the nearest in few partitions, the windows of those 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,16 +47,16 @@ class Similarity:
 
     def nearest(self, k: int) -> Ranking:
         """The `k` passages whose best window is nearest."""
-        return _to_the_last(ranked(self.rows, self.passages, k))
+        return ranked(self.rows, self.passages, k)
+
+    def of_passages(self, rows: Rows) -> Ranking:
+        """Passages `rows` by their best windows; those that were not compared are left out."""
+        found, places, _ = np.intersect1d(self.rows, rows, assume_unique=True, return_indices=True)
+        return ranked(found, self.passages[places])
 
     def of_documents(self, rows: Rows) -> Ranking:
         """Passages `rows` by the nearness of their documents; those without vectors are left out."""
-        return _to_the_last(ranked(*self.means(rows)))
-
-
-def _to_the_last(ranking: Ranking) -> Ranking:
-    """What is not in the ranking is no nearer than its last."""
-    return replace(ranking, floor=float(ranking.scores[-1])) if len(ranking) else ranking
+        return ranked(*self.means(rows))
 
 
 class VectorIndex:

@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 
 from octavo_artifact.text import (
     MAX_TERMS,
-    alternatives,
     estimate_tokens,
     heading_line,
     lexical_text,
     phrase_terms,
-    plain_words,
     query_terms,
     terms_of,
+    words_of,
 )
 from octavo_serve import lexical
 
@@ -48,7 +47,7 @@ def test_text_becomes_terms_by_script_and_language(text: str, language: str, ter
 
 
 def test_a_query_in_a_pack_of_several_languages_has_a_stem_in_each() -> None:
-    assert alternatives("Haus 電", ("de", "en", "ja"), stem) == [("haus/ge", "haus/en"), ("電",)]
+    assert words_of("Haus 電", ("de", "en", "ja"), stem) == [("haus", ("haus/ge", "haus/en")), ("電", ("電",))]
 
 
 def test_words_without_a_topic_are_no_terms_unless_there_are_no_others() -> None:
@@ -62,8 +61,9 @@ def test_a_query_has_a_limit_of_terms() -> None:
 
 
 @given(st.text(max_size=200), st.sampled_from(["en", "de", "ru", "ja", "ar", "xx"]))
-def test_words_and_terms_stay_in_step(text: str, language: str) -> None:
-    assert len(plain_words(text, lexical.stem)) == len(terms_of(text, language, lexical.stem))
+def test_a_query_has_the_terms_of_a_passage_with_the_same_text(text: str, language: str) -> None:
+    words = words_of(text, (language,), lexical.stem)
+    assert [term for _, term in words] == [(term,) for term in terms_of(text, language, lexical.stem)]
 
 
 def test_the_title_opens_the_heading_line_unless_it_is_the_first_heading() -> None:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Generator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+import pyarrow.parquet as pq
 import pytest
 
 from models import FakeEndpoint, endpoint, hub, model_folder, sentence_model
 from octavo_artifact import endpoint as client
 from octavo_artifact.errors import ConfigError
+from octavo_artifact.ids import canonical_json, sha256_hex
 from octavo_artifact.layout import ENCODERS
 from octavo_artifact.manifest import fingerprint, read_encoder, read_manifest, read_pointer
 from octavo_build.content_cache import ContentCache
@@ -29,6 +31,10 @@ from running import octavo
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 TEXTS = ["how do I descale the boiler", "black tea", "every four minutes " * 100, "nothing known"]
+
+
+BEFORE = ("model_sha256", "tokenizer_sha256", "dimensions", "max_tokens", "pooling", "normalize")
+"""What decided a vector when there was one encoder."""
 
 
 @pytest.fixture
@@ -132,7 +138,10 @@ def test_all_that_decides_a_vector_is_in_the_fingerprint_and_the_name_is_not(tmp
 
 
 def test_a_field_that_has_its_default_does_not_rename_an_encoder():
-    assert fingerprint(replace(package.DEFAULT_ENCODER, query_prefix="")) == fingerprint(package.DEFAULT_ENCODER)
+    spec = asdict(package.DEFAULT_ENCODER)
+    before = {name: value for name, value in spec.items() if name in BEFORE}
+
+    assert fingerprint(package.DEFAULT_ENCODER) == sha256_hex(canonical_json(before))
     assert fingerprint(replace(package.DEFAULT_ENCODER, query_prefix="q")) != fingerprint(package.DEFAULT_ENCODER)
 
 
@@ -147,6 +156,20 @@ def test_windows_are_as_long_as_the_encoder_takes(tmp_path: Path, places: Places
         200, 30, 50, 256,
     )  # fmt: skip
     assert (short.window_tokens, long.window_tokens) == (125, 512)
+
+
+def test_a_build_cuts_windows_for_its_encoder(tmp_path: Path):
+    folder = model_folder(tmp_path / "small")
+    pack = make_pack(tmp_path / "own", "path:../small?max_tokens=32")
+    (pack / "long.md").write_text("# Long\n\n" + "every four minutes " * 40 + "\n")
+    done = octavo("build", pack, "--out", tmp_path / "dist", "--state", tmp_path / "state", "-q")
+    assert done.returncode == 0, done.stderr
+
+    tokenizer = load_tokenizer(folder / "tokenizer.json")
+    texts = pq.read_table(tmp_path / "state/work/own/windows.parquet")["text"].to_pylist()
+    assert max(len(tokenizer.encode(text)) for text in texts) in range(20, 33)
+    manifest = read_manifest(tmp_path / "dist/own" / read_pointer(tmp_path / "dist/own"))
+    assert manifest.parameters["windows"]["window_tokens"] == 32
 
 
 def test_weights_beside_the_model_are_taken_in(tmp_path: Path, places: Places):

@@ -72,11 +72,18 @@ def test_a_variation_is_the_release_searched_with_its_parameters(built: Path, fo
 
 def test_differences_are_paired_by_question(built: Path, found: Ablation) -> None:
     base = [query.measures for query in evaluate(release(built), CASES, TODAY).queries]
-    words = [query.measures for query in evaluate(release(built).varied(STAGES["words only"]), CASES, TODAY).queries]
+    words = [query.measures for query in evaluate(release(built).varied(STAGES["vector off"]), CASES, TODAY).queries]
     pairs = [(old["RR"], new["RR"]) for old, new in zip(base, words, strict=True) if "RR" in old]
     assert of(found, "words only").differences["RR"] == paired(*zip(*pairs, strict=True))
     assert of(found, "words only").differences["RR"].count == 3
     assert of(found, "no gate").differences["right_refusal"] == Estimate(-1.0, -1.0, -1.0, 1)
+
+
+def test_a_variation_that_changes_nothing_is_left_out(built: Path) -> None:
+    same = {"as before": {"candidates": 100}, "no gate": {"gate": "off"}, "cap": {"passages_per_document": 1}}
+    found = ablate([(release(built), CASES)], same, TODAY, gate="off")
+    assert [each.name for each in found.variations] == [DEFAULT, "cap"]
+    assert of(found, "cap").retrieval == same["cap"]
 
 
 def test_the_questions_of_several_releases_count_together(built: Path, found: Ablation) -> None:

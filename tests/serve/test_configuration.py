@@ -100,6 +100,7 @@ def test_every_setting_has_a_variable(tmp_path: Path):
         "OCTAVO_BODY_TIMEOUT": "0.5",
         "OCTAVO_MAX_BODY": "1000",
         "OCTAVO_LEXICAL_ONLY": "true",
+        "OCTAVO_RETRIEVAL": '{"diversity": 0.3}',
         "OCTAVO_KEYS": json.dumps([{"name": "a", "sha256": HASH, "packs": "*"}]),
         "OCTAVO_RATE_LIMIT": '{"requests": 10, "per_seconds": 60}',
         "OCTAVO_RERANKER": '{"url": "http://127.0.0.1:8080/v1", "model": "m", "key_env": "RERANK_KEY"}',

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from octavo_artifact.errors import ArtifactError
-from octavo_artifact.text import alternatives, phrase_terms
+from octavo_artifact.text import phrase_terms, words_of
 from octavo_build.lexical import LexicalRow, write_lexical
 from octavo_serve.filters import Filters
 from octavo_serve.lexical import LexicalIndex, stem
@@ -43,7 +43,7 @@ def test_indexes_opened_together_count_on_and_are_one_collection(tmp_path: Path)
         assert ours.scores.tolist() == theirs.scores.tolist()
     assert joined.documents([0, 1, 2]) == [0, 1, 0]
     assert [joined.hit(row)["text"] for row in range(3)] == ["0", "1", "0"]
-    assert joined.occurrences("lamp", 2) == 1
+    assert [dict(each) for each in joined.occurrences(["lamp"], [2])] == [{"lamp": 1}]
 
 
 def test_the_same_segment_may_be_in_two_packs(tmp_path: Path) -> None:
@@ -116,4 +116,4 @@ def test_no_filter_is_no_condition_and_a_condition_that_none_meets_finds_none(tm
 
 
 def test_terms_of_a_query_are_those_of_the_passages() -> None:
-    assert alternatives("Lighting", ("de", "en"), stem) == [("lighting", "light")]
+    assert words_of("Lighting", ("de", "en"), stem) == [("lighting", ("lighting", "light"))]

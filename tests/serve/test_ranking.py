@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from octavo_artifact.parameters import Fusion
 from octavo_serve.ranking import Ranking, ranked
-from octavo_serve.stages.fuse import convex
+from octavo_serve.stages.fuse import FUSIONS, convex
 
 few_scores = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), max_size=30)
 
@@ -26,12 +28,21 @@ def test_the_order_of_the_input_does_not_matter(order: list[int], scores: list[f
     assert one.rows.tolist() == other.rows.tolist()
 
 
-def test_fusion_weighs_scaled_scores() -> None:
+@pytest.mark.parametrize(
+    ("fusion", "expected"),
+    [
+        pytest.param("convex", {1: 0.25 * 0.5 + 0.75, 2: 0.75 * 0.5 / 0.9, 3: 0.25}, id="shares of the best"),
+        pytest.param("minmax", {1: 0.75, 2: 0.0, 3: 0.25}, id="from the least that was found"),
+        pytest.param("tmm", {1: 0.25 * 0.5 + 0.75, 2: 0.75 * 1.5 / 1.9, 3: 0.25}, id="from the least possible"),
+        pytest.param("rrf", {1: 0.25 * 61 / 62 + 0.75, 2: 0.75 * 61 / 62, 3: 0.25}, id="by ranks alone"),
+    ],
+)
+def test_fusion_weighs_scaled_scores(fusion: Fusion, expected: dict[int, float]) -> None:
     first = Ranking(np.array([3, 1]), np.array([8.0, 4.0], np.float32))
-    second = Ranking(np.array([1, 2]), np.array([0.9, 0.5], np.float32), floor=0.5)
-    fused = convex([(first, 1.0, 0.0), (second, 3.0, -1.0)])
-    assert fused.rows.tolist() == [1, 3, 2]
-    assert np.allclose(fused.scores, [0.5 * 0.25 + 0.75, 0.25, 0.0])
+    second = Ranking(np.array([1, 2]), np.array([0.9, 0.5], np.float32))
+    fused = FUSIONS[fusion]([(first, 1.0, 0.0), (second, 3.0, -1.0)])
+    assert fused.rows.tolist() == sorted(expected, key=lambda row: -expected[row])
+    assert fused.scores.tolist() == pytest.approx(sorted(expected.values(), reverse=True), abs=1e-6)
 
 
 def test_fusion_of_nothing_is_nothing() -> None:
@@ -39,7 +50,7 @@ def test_fusion_of_nothing_is_nothing() -> None:
 
 
 def test_equal_scores_all_count_as_best() -> None:
-    flat = Ranking(np.array([4, 7]), np.array([2.0, 2.0], np.float32), floor=2.0)
+    flat = Ranking(np.array([4, 7]), np.array([2.0, 2.0], np.float32))
     assert convex([(flat, 1.0, 0.0)]).scores.tolist() == [1.0, 1.0]
 
 

@@ -81,7 +81,7 @@ def cross_encoder(folder: Path, *, types: bool = True, classes: int = 1, name: s
 def ranking(count: int) -> Ranking:
     """`count` passages in rows that fall, with scores that fall from 1."""
     scores = np.linspace(1, 0.1, count, dtype=np.float32)
-    return Ranking(np.arange(10 * count, 0, -10, dtype=np.int64), scores, floor=0.05)
+    return Ranking(np.arange(10 * count, 0, -10, dtype=np.int64), scores)
 
 
 @dataclass(slots=True)
@@ -118,7 +118,6 @@ def test_scores_belong_to_places_so_they_fall_and_are_comparable_with_the_tail()
     before = ranking(5)
     after = rerank(Scripted(lambda: [-7, 100, 3], pairs=3), "q", before, names).ranking
     assert after.scores.tolist() == before.scores.tolist()
-    assert after.floor == before.floor
 
 
 def test_what_is_scored_alike_stays_in_its_order():

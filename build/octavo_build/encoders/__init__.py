@@ -30,6 +30,9 @@ DEFAULT = "package:"
 
 DEFAULT_ENCODER = package.DEFAULT_ENCODER
 
+LANGUAGES: Mapping[str, tuple[str, ...]] = {fingerprint(DEFAULT_ENCODER): ("en",)}
+"""The languages that an encoder was trained for, by its fingerprint, where they are known."""
+
 
 def prepare(text: str, relative_to: Path, places: Places) -> Prepared:
     """The encoder that `text` names; a relative path in it is one from `relative_to`.

@@ -101,7 +101,9 @@ def _changes(found: Sequence[tuple[Collection, Ablation]]) -> str:
 
 
 def _scalar(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _row(cells: Sequence[str]) -> str:

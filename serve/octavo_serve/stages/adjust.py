@@ -28,7 +28,8 @@ def boost(found: Candidates) -> Candidates:
         collection = found.asked.collection
         documents = [collection.document(row) for row in collection.documents(ranking.rows.tolist())]
         gains = np.array([_gain(document, parameters.boosts) for document in documents], dtype=np.float32)
-        ranking = ranked(ranking.rows, np.clip(ranking.scores + gains, 0, 1))
+        scores = np.maximum(ranking.scores + gains, 0)
+        ranking = ranked(ranking.rows, scores / max(1.0, float(scores.max())))
     return replace(found, ranking=ranking, fused=ranking)
 
 

@@ -24,11 +24,13 @@ def diversify(found: Candidates) -> Candidates:
     """Put the best of several near-duplicates before all others, keep at most so many passages of a document, and
     prefer, by MMR, what is unlike the passages before.
 
-    Looks at the head of the ranking: three times as many passages as are asked for, and some.
+    Looks at the head of the ranking of each pack: three times as many passages as are asked for, and some. All packs
+    may yet be refused but one.
     """
     asked, parameters = found.asked, found.asked.parameters
-    k = asked.request.max_results
-    head = _capped(found.ranking, asked.collection.documents, parameters.passages_per_document, 3 * k + 10)
+    wanted = asked.request.max_results
+    k = wanted * len(asked.collection.parts)
+    head = _capped(found.ranking, asked.collection, parameters.passages_per_document, 3 * wanted + 10)
     if len(head) < 2 or not (parameters.duplicate_similarity or parameters.diversity):
         return replace(found, ranking=head)
     similarity = _similarity(asked.collection, head.rows)
@@ -51,15 +53,21 @@ def cut(found: Candidates) -> Candidates:
     return replace(found, ranking=found.ranking.take(range(min(found.asked.request.max_results, len(found.ranking)))))
 
 
-def _capped(ranking: Ranking, documents: Callable[[list[int]], list[int]], limit: int, k: int) -> Ranking:
-    """The best `k` passages, at most `limit` of each document."""
+def _capped(ranking: Ranking, collection: Collection, limit: int, k: int) -> Ranking:
+    """The best `k` passages of each pack, at most `limit` of each document."""
+    rows = ranking.rows.tolist()
+    left = {part.slug: k for part in collection.parts}
     counts: Counter[int] = Counter()
     kept: list[int] = []
-    for position, document in enumerate(documents(ranking.rows.tolist())):
-        if counts[document] < limit:
+    for position, (row, document) in enumerate(zip(rows, collection.documents(rows), strict=True)):
+        if counts[document] == limit:
+            continue
+        slug = collection.part_of(row)[0].slug
+        if left[slug]:
             counts[document] += 1
+            left[slug] -= 1
             kept.append(position)
-            if len(kept) == k:
+            if not any(left.values()):
                 break
     return ranking.take(kept)
 
@@ -74,8 +82,9 @@ def _similarity(collection: Collection, rows: Rows) -> NDArray[np.float32]:
     for found in own_vectors.values():
         places = np.concatenate([places for places, _ in found])
         vectors = np.concatenate([vectors for _, vectors in found])
-        # rounded: the last bits of a product depend on its size and on threads, and what is equal must be equal
-        similarity[np.ix_(places, places)] = np.round(vectors @ vectors.T, 5)
+        # row by row: a product of matrices wakes BLAS's threads, which took 11 ms for 40 passages instead of .2;
+        # rounded, so that a vector is as near to itself as can be
+        similarity[np.ix_(places, places)] = np.round(np.vecdot(vectors[:, None], vectors[None]), 5)
     return similarity
 
 
@@ -90,6 +99,8 @@ def _without_duplicates(
             words[position] = frozenset(_WORD.findall(text(int(rows[position])).casefold()))
         return words[position]
 
+    if not np.tril(alike, -1).any():
+        return list(range(len(rows))), {}
     kept: list[int] = []
     folded: defaultdict[int, list[int]] = defaultdict(list)
     for position in range(len(rows)):

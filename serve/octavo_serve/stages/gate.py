@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from octavo_artifact.gate import Features, Gate, features, inverse_document_frequency, is_foreign, names_in
-from octavo_artifact.text import DEFAULT_LANGUAGE, MAX_TERMS, STOP_WORDS, alternatives, plain_words
+from octavo_artifact.gate import (
+    BEYOND,
+    LOOKED_AT,
+    Features,
+    Gate,
+    features,
+    inverse_document_frequency,
+    is_foreign,
+    names_in,
+)
+from octavo_artifact.text import DEFAULT_LANGUAGE, MAX_TERMS, STOP_WORDS, Term
 from octavo_serve.candidates import Candidates, Judgement
 from octavo_serve.collection import Index
-from octavo_serve.lexical import LexicalIndex, stem
+from octavo_serve.lexical import LexicalIndex
+from octavo_serve.query import Query, analyse
 from octavo_serve.ranking import Ranking
 from octavo_serve.results import Nearest
 
@@ -42,42 +52,59 @@ def gate(found: Candidates) -> Candidates:
 
 
 def compare(found: Candidates) -> Iterator[tuple[Index, Features]]:
-    """What a question has to do with the best passage of each pack whose gate can judge it."""
-    rows = found.ranking.rows
+    """What a question has to do with the best passages of each pack whose gate can judge it."""
+    rows, near = found.ranking.rows, found.nearest
     for part, first, own in found.asked.collection.split(rows):
-        if part.gate is not None and part.slug in found.cosines:
-            best = int(rows[own][0]) - first
-            compared = features_of(part.lexical, found.query.text, best, found.cosines[part.slug])
-            if compared is not None:
-                yield part, compared
+        if part.gate is None or part.slug not in found.cosines:
+            continue
+        cosines = near.scores[(near.rows >= first) & (near.rows < first + part.lexical.passages)]
+        beyond = float(cosines[BEYOND - 1]) if len(cosines) >= BEYOND else None
+        best = (rows[own][:LOOKED_AT] - first).tolist()
+        compared = features_of(part.lexical, _read_by(part, found), best, found.cosines[part.slug], beyond)
+        if compared is not None:
+            yield part, compared
 
 
-def features_of(lexical: LexicalIndex, question: str, best: int, cosine: float) -> Features | None:
-    """What a question has to do with the passage in row `best`; `cosine` is the nearest window's.
+def _read_by(part: Index, found: Candidates) -> Query:
+    """The query in the pack's own languages, so that it judges alike whatever it is searched with."""
+    languages = part.lexical.languages
+    return (
+        found.query if languages == found.asked.collection.lexical.languages else analyse(found.query.text, languages)
+    )
 
-    The question is read in the pack's own languages, so that a pack judges alike whatever it is searched with.
+
+def features_of(
+    lexical: LexicalIndex, query: Query, best: Sequence[int], cosine: float, beyond: float | None
+) -> Features | None:
+    """What a question has to do with the passages in the rows `best`; see `octavo_artifact.gate.Features`.
 
     None for a question without a topic, and for one in a language that is not the pack's: it shares no words with
     passages that may well answer it.
     """
-    words = plain_words(question, stem)[:MAX_TERMS]
-    terms = alternatives(question, lexical.languages, stem)[:MAX_TERMS]
+    words = query.words[:MAX_TERMS]
     # a pack of a few pages has not even all the words that every English text has
     english = DEFAULT_LANGUAGE in lexical.languages and lexical.frequency("the") > 0
     common = STOP_WORDS if english else frozenset[str]()
-    known = sum(word in common or any(map(lexical.frequency, term)) for word, term in zip(words, terms, strict=True))
-    if is_foreign(known, len(words)) or all(word in STOP_WORDS for word in words):
+    known = sum(word in common or any(map(lexical.frequency, term)) for word, term in words)
+    if is_foreign(known, len(words)) or all(word in STOP_WORDS for word, _ in words):
         return None
-    weights: dict[tuple[str, ...], float] = {}
-    passage: dict[tuple[str, ...], float] = {}
-    for term in lexical.terms(question):
-        spellings = lexical.spellings(term)
-        weights[term] = inverse_document_frequency(lexical.passages, max(spellings.values(), default=0))
-        if times := max((lexical.occurrences(spelling, best) for spelling in spellings), default=0):
-            passage[term] = times
-    names = names_in(question)
-    named = lexical.terms(names) if names else ()
-    return features(cosine, weights, named, passage, inverse_document_frequency(lexical.passages, 0))
+    spellings = {term: lexical.spellings(term) for term in query.terms}
+    weights = {
+        term: inverse_document_frequency(lexical.passages, max(found.values(), default=0))
+        for term, found in spellings.items()
+    }
+    every = [spelling for found in spellings.values() for spelling in found]
+    passages = [
+        {
+            term: max(times)
+            for term, found in spellings.items()
+            if (times := [has[each] for each in found if each in has])
+        }
+        for has in lexical.occurrences(every, best)
+    ]
+    names = names_in(query.text)
+    named = frozenset(lexical.terms(names)) if names else frozenset[Term]()
+    return features(cosine, beyond, weights, named, passages, inverse_document_frequency(lexical.passages, 0))
 
 
 def _judge(gate: Gate | None, compared: Features, threshold: float) -> Judgement:

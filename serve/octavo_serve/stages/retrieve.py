@@ -8,9 +8,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from octavo_artifact.text import LATIN
 from octavo_serve.candidates import Candidates
-from octavo_serve.collection import Collection, Index
-from octavo_serve.ranking import EMPTY, Ranking
+from octavo_serve.collection import Index
+from octavo_serve.query import Query
+from octavo_serve.ranking import Ranking
 
 log = logging.getLogger(__name__)
 
@@ -32,18 +34,22 @@ def lexical(found: Candidates) -> Candidates:
 def vector(found: Candidates) -> Candidates:
     """Passages that are near in meaning, and how near the documents of all candidates are.
 
+    An encoder that cannot read the query is not asked where there are words to go by: what it says is noise (nDCG@10
+    of XQuAD-R in Chinese .47 with it, .84 without).
+
     Packs of one encoder are compared by cosines. Where encoders differ, cosines do not compare: each pack's are then
     put on the scale between what other questions and its own headings find in it, which its calibration measured.
     """
     asked = found.asked
     k = asked.parameters.candidates
     collection = asked.collection
+    readers = [part for part in collection.parts if not len(found.words) or _reads(part, found.query)]
     compared = [
         (part, part.vectors.compare(query, collection.passages_where(part, asked.filters)))
-        for part in collection.parts
+        for part in readers
         if (query := encoded(part, found.query.text)) is not None
     ]
-    degraded = found.degraded if len(compared) == len(collection.parts) else (*found.degraded, "encoder")
+    degraded = found.degraded if len(compared) == len(readers) else (*found.degraded, "encoder")
     if not compared:
         return replace(found, degraded=degraded)
     alike = len({id(part.encoder) for part, _ in compared}) == 1
@@ -52,26 +58,36 @@ def vector(found: Candidates) -> Candidates:
     )
     rows = np.union1d(found.words.rows, nearest.rows)
     of_documents = {part.slug: similarity for part, similarity in compared}
-    rankings = [
-        (part, _on_own_scale(part, of_documents[part.slug].of_documents(rows[own] - first), alike=alike))
+    candidates = [
+        (part, of_documents[part.slug], rows[own] - first)
         for part, first, own in collection.split(rows)
         if part.slug in of_documents
     ]
+    # a passage that only its words brought has its own cosine too, not none
+    near = [(part, _on_own_scale(part, each.of_passages(own), alike=alike)) for part, each, own in candidates]
+    means = [(part, _on_own_scale(part, each.of_documents(own), alike=alike)) for part, each, own in candidates]
     return replace(
         found,
-        nearest=nearest,
-        documents=_joined(collection, rankings, len(rows)),
+        nearest=collection.merged(near),
+        documents=collection.merged(means),
         cosines={part.slug: similarity.best for part, similarity in compared},
         degraded=degraded,
     )
 
 
+def _reads(part: Index, query: Query) -> bool:
+    """Whether a pack's encoder was trained for texts in the script of the query, as far as that is known."""
+    return query.latin or not part.reads or any(language not in LATIN for language in part.reads)
+
+
 def encoded(part: Index, text: str) -> NDArray[np.float32] | None:
     """The vector of a query for a pack, float32 [dim]; None when its encoder fails."""
+    known = part.encoder.failure
     try:
         return part.encoder.encode(text)
-    except Exception:  # whatever a native runtime raises, words can still be searched
-        log.exception("%s: the encoder failed; searching by words only", part.slug)
+    except Exception as error:  # whatever a native runtime raises, words can still be searched
+        if part.encoder.failure != known or known is None:
+            log.warning("%s: the encoder failed; searching by words only (%r)", part.slug, error)
         return None
 
 
@@ -79,11 +95,4 @@ def _on_own_scale(part: Index, ranking: Ranking, *, alike: bool) -> Ranking:
     if alike or part.gate is None or not len(ranking):
         return ranking
     low, span = part.gate.unrelated, part.gate.own - part.gate.unrelated
-    return Ranking(ranking.rows, ((ranking.scores - low) / span).astype(np.float32), (ranking.floor - low) / span)
-
-
-def _joined(collection: Collection, rankings: list[tuple[Index, Ranking]], k: int) -> Ranking:
-    if not rankings:
-        return EMPTY
-    merged = collection.merged(rankings, k)
-    return replace(merged, floor=float(merged.scores[-1])) if len(merged) else merged
+    return Ranking(ranking.rows, ((ranking.scores - low) / span).astype(np.float32))
