@@ -273,7 +273,7 @@ def _octavo(folder: Path) -> tuple[Any, Any, Any]:
     from octavo_serve.vectors import VectorIndex
 
     manifest = parse_manifest((folder / "manifest.json").read_bytes())
-    lexical = LexicalIndex(folder / "lexical", "bench")
+    lexical = LexicalIndex([folder / "lexical"], "bench", ("en",))
     return lexical, VectorIndex(folder, manifest, lexical.documents), manifest
 
 

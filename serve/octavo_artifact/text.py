@@ -130,7 +130,7 @@ def words_of(text: str, languages: Sequence[str], stem: Stem) -> list[tuple[str,
     return found
 
 
-def phrase_terms(text: str, languages: Sequence[str], stem: Stem) -> list[tuple[str, ...]]:
+def phrase_terms(text: str, languages: Sequence[str], stem: Stem) -> list[Term]:
     """The terms of a text in the order in which a passage that quotes it has them, in each of these languages."""
     by_language = (
         [

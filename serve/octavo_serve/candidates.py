@@ -33,6 +33,16 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Nearness:
+    """How near a pack is to a query."""
+
+    best: float
+    """Cosine of the nearest window."""
+    beyond: float | None
+    """Cosine of the passage in place `octavo_artifact.gate.BEYOND`; None where there are fewer."""
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """What a pack's gate thinks of the best of its passages."""
 
@@ -53,8 +63,8 @@ class Candidates:
     """By the cosine of the best window."""
     documents: Ranking = EMPTY
     """By the mean cosine of the document's windows."""
-    cosines: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Of the nearest window of each pack, by slug; none of a pack that could not be compared."""
+    nearness: Mapping[str, Nearness] = field(default_factory=dict[str, Nearness])
+    """Of each pack, by slug; none of a pack that could not be compared."""
     degraded: tuple[str, ...] = ()
     """What could not be done: `encoder` (only words were matched), `reranker`."""
     ranking: Ranking = EMPTY

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import uuid
 from collections import Counter
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
@@ -90,17 +90,17 @@ class LexicalIndex:
         filters: Filters | None = None,
         *,
         literals: Sequence[str] = (),
-        phrases: Sequence[Collection[tuple[str, ...]]] = (),
+        phrases: Sequence[Sequence[Term]] = (),
         typo_cost: float = 1.0,
     ) -> Ranking:
         """The `k` best passages that hold any of the terms, of the documents that `filters` admit.
 
-        A literal counts as one more term, and so does a phrase, given in each language, where its terms stand
-        together.
+        A literal counts as one more term, and so does a phrase, where its terms stand together; `phrases` has the
+        terms of each in every language.
         """
         clauses = [*(self._any_of(term, count, typo_cost) for term, count in terms.items())]
         clauses += [self._term(LITERALS, literal) for literal in literals]
-        clauses += [self._phrase(phrase) for phrase in phrases]
+        clauses += map(self._phrase, phrases)
         return self._ranked([clause for clause in clauses if clause is not None], k, filters)
 
     def with_literal(self, literal: str) -> Rows:
@@ -199,9 +199,8 @@ class LexicalIndex:
             self._vocabulary[spelling[:2]] = near  # half a millisecond each; no more of them than the pack has
         return {alike: near[alike] for alike in spelled_alike(spelling, near)}
 
-    def _phrase(self, in_languages: Collection[tuple[str, ...]]) -> Query | None:
-        phrases = sorted(terms for terms in in_languages if len(terms) > 1)
-        queries = [Query.phrase_query(self._schema, FIELD, [*terms]) for terms in phrases]
+    def _phrase(self, phrase: Sequence[Term]) -> Query | None:
+        queries = [Query.phrase_query(self._schema, FIELD, list(terms)) for terms in phrase if len(terms) > 1]
         return Query.disjunction_max_query(queries) if queries else None
 
     def _filtered(self, query: Query, filters: Filters | None) -> Query:

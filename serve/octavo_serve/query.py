@@ -56,8 +56,8 @@ class Query:
     """In lower case."""
     phrases: tuple[str, ...]
     """Quoted words, as they were written."""
-    phrase_terms: tuple[frozenset[tuple[str, ...]], ...]
-    """Those as terms in their order, in each language of the passages."""
+    phrase_terms: tuple[tuple[Term, ...], ...]
+    """Those as terms in their order, in each language in which they differ."""
     intent: Intent
     latin: bool
     """Whether most of its letters are Latin ones."""
@@ -73,7 +73,7 @@ def analyse(text: str, languages: Sequence[str]) -> Query:
         terms=topics(words, languages),
         literals=tuple(literals_of(text)[:MAX_LITERALS]),
         phrases=tuple(phrases),
-        phrase_terms=tuple(frozenset(phrase_terms(phrase, languages, stem)) for phrase in phrases),
+        phrase_terms=tuple(tuple(phrase_terms(phrase, languages, stem)) for phrase in phrases),
         intent=intent_of(text),
         latin=_is_latin(text),
     )

@@ -23,17 +23,20 @@ GATE = Gate(
     own=0.6,
     refuse_below=0.25,
     doubt_below=0.5,
-    weights=Weights(intercept=-3, nearness=2, evidence=4, missing=-2, name=-2, terms=0.5),
+    weights=Weights(intercept=-3, nearness=2, lead=2, evidence=4, missing=-2, coverage=2, name=-2, terms=0.5, brief=-1),
     questions={},
     roc=(),
 )
-MIDDLING = Features(cosine=0.4, evidence=0.5, missing=0.5, name=False, terms=4)
+MIDDLING = Features(cosine=0.4, beyond=0.3, evidence=0.5, missing=0.5, coverage=0.5, name=False, terms=4)
 
 
 @pytest.mark.parametrize(
     ("change", "rises"),
     [
         pytest.param({"cosine": 0.5}, True, id="nearer"),
+        pytest.param({"beyond": 0.35}, False, id="others are as near"),
+        pytest.param({"coverage": 0.8}, True, id="another passage has more of its words"),
+        pytest.param({"terms": 3}, False, id="a brief question"),
         pytest.param({"evidence": 0.8}, True, id="more evidence"),
         pytest.param({"missing": 0.9}, False, id="a rarer term is missing"),
         pytest.param({"name": True}, False, id="a name is missing"),
@@ -47,7 +50,7 @@ def test_an_answer_is_more_probable_by(change: dict[str, float], *, rises: bool)
 
 def test_only_the_place_between_the_packs_own_marks_counts() -> None:
     wider = replace(GATE, unrelated=0.5, own=0.9)
-    assert wider.probability(replace(MIDDLING, cosine=0.7)) == pytest.approx(GATE.probability(MIDDLING))
+    assert wider.probability(replace(MIDDLING, cosine=0.7, beyond=0.6)) == pytest.approx(GATE.probability(MIDDLING))
 
 
 def test_length_counts_up_to_eight_terms() -> None:
@@ -59,19 +62,29 @@ def test_a_gate_without_a_scale_is_refused() -> None:
         replace(GATE, own=0.2)
 
 
+def test_where_few_passages_are_the_nearest_leads_from_what_is_unrelated() -> None:
+    assert GATE.inputs(replace(MIDDLING, beyond=None)) == GATE.inputs(replace(MIDDLING, beyond=GATE.unrelated))
+
+
 def test_evidence_is_weighed_and_saturates() -> None:
-    found = features(0.5, {"lamp": 3.0, "oil": 1.0}, [], {"lamp": 3.0}, 4.0)
-    assert found == Features(cosine=0.5, evidence=3.0 * 0.75 / 4.0, missing=0.25, name=False, terms=2)
+    found = features(0.5, 0.4, {"lamp": 3.0, "oil": 1.0}, [], [{"lamp": 3.0}], 4.0)
+    assert found == Features(0.5, 0.4, evidence=3.0 * 0.75 / 4.0, missing=0.25, coverage=0.75, name=False, terms=2)
 
 
-def test_a_name_that_the_passage_lacks_is_told() -> None:
+def test_any_of_the_first_passages_may_cover_the_words() -> None:
+    found = features(0.5, None, {"lamp": 3.0, "oil": 1.0}, [], [{"oil": 1.0}, {"lamp": 1.0, "oil": 2.0}], 4.0)
+    assert (found.coverage, found.evidence) == (1.0, 0.125)
+
+
+def test_a_name_that_the_first_passage_lacks_is_told_and_covers_nothing() -> None:
     weights = {"lamp": 1.0, "vulkan": 1.0}
-    assert features(0.5, weights, ["vulkan"], {"lamp": 1.0}, 4.0).name
-    assert not features(0.5, weights, ["vulkan"], {"vulkan": 1.0}, 4.0).name
+    found = features(0.5, None, weights, ["vulkan"], [{"lamp": 1.0}], 4.0)
+    assert (found.name, found.coverage) == (True, 1.0)
+    assert not features(0.5, None, weights, ["vulkan"], [{"vulkan": 1.0}], 4.0).name
 
 
 def test_a_question_without_terms_has_no_evidence() -> None:
-    assert features(0.5, {}, [], {}, 1.0) == Features(0.5, 0.0, 0.0, False, 0)
+    assert features(0.5, None, {}, [], [{}], 1.0) == Features(0.5, None, 0.0, 0.0, 1.0, False, 0)
 
 
 def test_rare_terms_weigh_more() -> None:

@@ -83,7 +83,7 @@ def _similarity(collection: Collection, rows: Rows) -> NDArray[np.float32]:
         places = np.concatenate([places for places, _ in found])
         vectors = np.concatenate([vectors for _, vectors in found])
         # row by row: a product of matrices wakes BLAS's threads, which took 11 ms for 40 passages instead of .2;
-        # rounded, so that a vector is as near to itself as can be
+        # rounded, since what is equal must be equal
         similarity[np.ix_(places, places)] = np.round(np.vecdot(vectors[:, None], vectors[None]), 5)
     return similarity
 

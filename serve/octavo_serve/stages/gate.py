@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from octavo_artifact.gate import (
-    BEYOND,
     LOOKED_AT,
     Features,
     Gate,
@@ -18,7 +17,7 @@ from octavo_artifact.gate import (
     names_in,
 )
 from octavo_artifact.text import DEFAULT_LANGUAGE, MAX_TERMS, STOP_WORDS, Term
-from octavo_serve.candidates import Candidates, Judgement
+from octavo_serve.candidates import Candidates, Judgement, Nearness
 from octavo_serve.collection import Index
 from octavo_serve.lexical import LexicalIndex
 from octavo_serve.query import Query, analyse
@@ -53,29 +52,25 @@ def gate(found: Candidates) -> Candidates:
 
 def compare(found: Candidates) -> Iterator[tuple[Index, Features]]:
     """What a question has to do with the best passages of each pack whose gate can judge it."""
-    rows, near = found.ranking.rows, found.nearest
+    rows = found.ranking.rows
     for part, first, own in found.asked.collection.split(rows):
-        if part.gate is None or part.slug not in found.cosines:
+        nearness = found.nearness.get(part.slug)
+        if part.gate is None or nearness is None:
             continue
-        cosines = near.scores[(near.rows >= first) & (near.rows < first + part.lexical.passages)]
-        beyond = float(cosines[BEYOND - 1]) if len(cosines) >= BEYOND else None
         best = (rows[own][:LOOKED_AT] - first).tolist()
-        compared = features_of(part.lexical, _read_by(part, found), best, found.cosines[part.slug], beyond)
+        compared = features_of(part.lexical, _read(found, part), best, nearness)
         if compared is not None:
             yield part, compared
 
 
-def _read_by(part: Index, found: Candidates) -> Query:
-    """The query in the pack's own languages, so that it judges alike whatever it is searched with."""
+def _read(found: Candidates, part: Index) -> Query:
+    """The query in a pack's own languages, so that it judges alike whatever it is searched with."""
     languages = part.lexical.languages
-    return (
-        found.query if languages == found.asked.collection.lexical.languages else analyse(found.query.text, languages)
-    )
+    alike = languages == found.asked.collection.lexical.languages
+    return found.query if alike else analyse(found.query.text, languages)
 
 
-def features_of(
-    lexical: LexicalIndex, query: Query, best: Sequence[int], cosine: float, beyond: float | None
-) -> Features | None:
+def features_of(lexical: LexicalIndex, query: Query, best: Sequence[int], nearness: Nearness) -> Features | None:
     """What a question has to do with the passages in the rows `best`; see `octavo_artifact.gate.Features`.
 
     None for a question without a topic, and for one in a language that is not the pack's: it shares no words with
@@ -104,7 +99,8 @@ def features_of(
     ]
     names = names_in(query.text)
     named = frozenset(lexical.terms(names)) if names else frozenset[Term]()
-    return features(cosine, beyond, weights, named, passages, inverse_document_frequency(lexical.passages, 0))
+    unknown = inverse_document_frequency(lexical.passages, 0)
+    return features(nearness.best, nearness.beyond, weights, named, passages, unknown)
 
 
 def _judge(gate: Gate | None, compared: Features, threshold: float) -> Judgement:

@@ -8,11 +8,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from octavo_artifact.gate import BEYOND
 from octavo_artifact.text import LATIN
-from octavo_serve.candidates import Candidates
+from octavo_serve.candidates import Candidates, Nearness
 from octavo_serve.collection import Index
 from octavo_serve.query import Query
 from octavo_serve.ranking import Ranking
+from octavo_serve.vectors import Similarity
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +72,7 @@ def vector(found: Candidates) -> Candidates:
         found,
         nearest=collection.merged(near),
         documents=collection.merged(means),
-        cosines={part.slug: similarity.best for part, similarity in compared},
+        nearness={part.slug: _nearness(similarity) for part, similarity in compared},
         degraded=degraded,
     )
 
@@ -89,6 +91,11 @@ def encoded(part: Index, text: str) -> NDArray[np.float32] | None:
         if part.encoder.failure != known or known is None:
             log.warning("%s: the encoder failed; searching by words only (%r)", part.slug, error)
         return None
+
+
+def _nearness(similarity: Similarity) -> Nearness:
+    cosines = similarity.nearest(BEYOND).scores
+    return Nearness(similarity.best, float(cosines[-1]) if len(cosines) == BEYOND else None)
 
 
 def _on_own_scale(part: Index, ranking: Ranking, *, alike: bool) -> Ranking:
