@@ -15,7 +15,7 @@ from octavo_artifact.literals import MAX_LENGTH, MAX_LITERALS, folded, literals_
         pytest.param("where is filter_dicts_by_key defined?", ["filter_dicts_by_key"], id="snake case"),
         pytest.param("getUserById and HttpClient", ["getuserbyid", "httpclient"], id="camel case"),
         pytest.param("error ERR_42, E0308 or SHA256", ["err_42", "e0308", "sha256"], id="codes"),
-        pytest.param("2026.4.10, v1.2-rc1 and 20.04.", ["2026.4.10", "v1.2-rc1", "20.04"], id="versions"),
+        pytest.param("2026.4.10, v1.2-rc1 and 20.04.", ["2026.4.10", "v1.2-rc1"], id="versions, not numbers"),
         pytest.param('pass "--error-on-warnings" or -v', ["--error-on-warnings", "-v"], id="flags"),
         pytest.param("the X-Accel-Buffering header", ["x-accel-buffering"], id="a header"),
         pytest.param("see a/b/c.md, ./x/y.py and /etc/ssl/", ["a/b/c.md", "./x/y.py", "/etc/ssl"], id="paths"),
