@@ -36,15 +36,7 @@ from octavo_artifact.text import DEFAULT_LANGUAGE, Term, query_terms, terms_of
 from octavo_build.lexical import stem
 
 WEIGHTS = Weights(
-    intercept=-6.07,
-    nearness=0.6,
-    lead=3.5,
-    evidence=2.98,
-    missing=-0.12,
-    coverage=1.67,
-    name=-2.25,
-    terms=0.45,
-    brief=1.13,
+    intercept=-6.24, nearness=0.53, lead=3.53, evidence=3.22, coverage=1.72, name=-2.38, terms=0.45, brief=1.13
 )
 """Fitted by `python -m octavo_evals.gate DIST --fit` over questions.yaml, unanswerable.yaml, gate.yaml and
 calibration.yaml of evals/*/: 347 questions with an answer and 293 without, about six packs."""
@@ -227,8 +219,7 @@ class _Index:
         ]
         cosines = np.sort(looked.cosines[self._rows][allowed[self._rows]])[::-1]
         beyond = float(cosines[BEYOND - 1]) if len(cosines) >= BEYOND else None
-        unknown = inverse_document_frequency(count, 0)
-        return features(float(cosines[0]), beyond, weights, looked.named, passages, unknown)
+        return features(float(cosines[0]), beyond, weights, looked.named, passages)
 
     def _frequencies(self, term: Term) -> Floats:
         found = np.zeros(len(self._documents))

@@ -33,13 +33,12 @@ BEYOND = 50
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A logistic over eight features; see `Features`."""
+    """A logistic over seven features; see `Features`."""
 
     intercept: float
     nearness: float
     lead: float
     evidence: float
-    missing: float
     coverage: float
     name: float
     terms: float
@@ -76,7 +75,6 @@ class Gate:
             (features.cosine - self.unrelated) / span,
             (features.cosine - beyond) / span,
             features.evidence,
-            features.missing,
             features.coverage,
             float(features.name),
             min(features.terms, MANY_TERMS),
@@ -100,8 +98,6 @@ class Features:
     """Of the passage in place BEYOND; None where there are fewer, which says as much as an unrelated question."""
     evidence: float
     """Share of the question's terms, by their weight, for which the first passage speaks: 0 to 1."""
-    missing: float
-    """Weight of the weightiest term that the first passage lacks, as a share of the weight of an unknown word."""
     coverage: float
     """Share of the question's terms that are no names, by their weight, which one of the first passages has: 0 to 1."""
     name: bool
@@ -110,22 +106,20 @@ class Features:
     """Distinct terms of the question: the longer it is, the less of it one passage can have."""
 
 
-def features(  # noqa: PLR0917  # one value a kind
+def features(
     cosine: float,
     beyond: float | None,
     weights: Mapping[TermT, float],
     named: Collection[TermT],
     passages: Sequence[Mapping[TermT, float]],
-    unknown: float,
 ) -> Features:
     """Compare the terms of a question with the first passages, at least one.
 
     `weights` is the inverse document frequency of each term, `named` has those that are names, `passages` how often
-    each passage has the terms it has, `unknown` is the weight of a term that no passage has.
+    each passage has the terms it has.
     """
     first, total = passages[0], sum(weights.values())
     found = sum(weight * first[term] / (first[term] + 1) for term, weight in weights.items() if term in first)
-    missing = max((weight for term, weight in weights.items() if term not in first), default=0.0)
     plain = [term for term in weights if term not in named]
     askable = sum(weights[term] for term in plain)
     covered = max(sum(weights[term] for term in plain if term in passage) for passage in passages)
@@ -134,7 +128,6 @@ def features(  # noqa: PLR0917  # one value a kind
         cosine,
         beyond,
         evidence=found / total if total else 0.0,
-        missing=missing / unknown,
         coverage=covered / askable if askable else float(not lacks_name),
         name=lacks_name,
         terms=len(weights),

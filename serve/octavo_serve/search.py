@@ -30,9 +30,9 @@ from octavo_serve.stages.rerank import rerank
 from octavo_serve.stages.retrieve import encoded, lexical, vector
 
 STAGES: tuple[Stage, ...] = (
-    lexical, vector, fuse, boost, freshness, length, rerank, gate, diversify, cut, expand, annotate,
+    lexical, vector, fuse, boost, freshness, length, rerank, diversify, gate, cut, expand, annotate,
 )  # fmt: skip
-"""In their order, after the query was analysed. The gate comes before places are given: who is refused has none."""
+"""In their order, after the query was analysed. Places are given after the gate: a pack that is refused has none."""
 
 _JUDGED = STAGES[: STAGES.index(gate)]
 

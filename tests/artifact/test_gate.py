@@ -23,11 +23,11 @@ GATE = Gate(
     own=0.6,
     refuse_below=0.25,
     doubt_below=0.5,
-    weights=Weights(intercept=-3, nearness=2, lead=2, evidence=4, missing=-2, coverage=2, name=-2, terms=0.5, brief=-1),
+    weights=Weights(intercept=-3, nearness=2, lead=2, evidence=4, coverage=2, name=-2, terms=0.5, brief=-1),
     questions={},
     roc=(),
 )
-MIDDLING = Features(cosine=0.4, beyond=0.3, evidence=0.5, missing=0.5, coverage=0.5, name=False, terms=4)
+MIDDLING = Features(cosine=0.4, beyond=0.3, evidence=0.5, coverage=0.5, name=False, terms=4)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,6 @@ MIDDLING = Features(cosine=0.4, beyond=0.3, evidence=0.5, missing=0.5, coverage=
         pytest.param({"coverage": 0.8}, True, id="another passage has more of its words"),
         pytest.param({"terms": 3}, False, id="a brief question"),
         pytest.param({"evidence": 0.8}, True, id="more evidence"),
-        pytest.param({"missing": 0.9}, False, id="a rarer term is missing"),
         pytest.param({"name": True}, False, id="a name is missing"),
         pytest.param({"terms": 6}, True, id="a longer question with the same evidence"),
     ],
@@ -67,24 +66,24 @@ def test_where_few_passages_are_the_nearest_leads_from_what_is_unrelated() -> No
 
 
 def test_evidence_is_weighed_and_saturates() -> None:
-    found = features(0.5, 0.4, {"lamp": 3.0, "oil": 1.0}, [], [{"lamp": 3.0}], 4.0)
-    assert found == Features(0.5, 0.4, evidence=3.0 * 0.75 / 4.0, missing=0.25, coverage=0.75, name=False, terms=2)
+    found = features(0.5, 0.4, {"lamp": 3.0, "oil": 1.0}, [], [{"lamp": 3.0}])
+    assert found == Features(0.5, 0.4, evidence=3.0 * 0.75 / 4.0, coverage=0.75, name=False, terms=2)
 
 
 def test_any_of_the_first_passages_may_cover_the_words() -> None:
-    found = features(0.5, None, {"lamp": 3.0, "oil": 1.0}, [], [{"oil": 1.0}, {"lamp": 1.0, "oil": 2.0}], 4.0)
+    found = features(0.5, None, {"lamp": 3.0, "oil": 1.0}, [], [{"oil": 1.0}, {"lamp": 1.0, "oil": 2.0}])
     assert (found.coverage, found.evidence) == (1.0, 0.125)
 
 
 def test_a_name_that_the_first_passage_lacks_is_told_and_covers_nothing() -> None:
     weights = {"lamp": 1.0, "vulkan": 1.0}
-    found = features(0.5, None, weights, ["vulkan"], [{"lamp": 1.0}], 4.0)
+    found = features(0.5, None, weights, ["vulkan"], [{"lamp": 1.0}])
     assert (found.name, found.coverage) == (True, 1.0)
-    assert not features(0.5, None, weights, ["vulkan"], [{"vulkan": 1.0}], 4.0).name
+    assert not features(0.5, None, weights, ["vulkan"], [{"vulkan": 1.0}]).name
 
 
 def test_a_question_without_terms_has_no_evidence() -> None:
-    assert features(0.5, None, {}, [], [{}], 1.0) == Features(0.5, None, 0.0, 0.0, 1.0, False, 0)
+    assert features(0.5, None, {}, [], [{}]) == Features(0.5, None, 0.0, 1.0, False, 0)
 
 
 def test_rare_terms_weigh_more() -> None:

@@ -8,7 +8,8 @@ from octavo_evals.gate import Judged, area, fit, main, probabilities, threshold,
 
 
 def judged(pack: str, answerable: bool, nearness: float) -> Judged:  # a column of a table
-    return Judged(pack, answerable, (nearness, nearness, 1 - nearness, 0.0, 4.0), 0.5, False)
+    inputs = (nearness, nearness, nearness, nearness, 0.0, 4.0, 0.0)
+    return Judged(pack, answerable, inputs, 0.5, False)
 
 
 QUESTIONS = [

@@ -99,8 +99,7 @@ def features_of(lexical: LexicalIndex, query: Query, best: Sequence[int], nearne
     ]
     names = names_in(query.text)
     named = frozenset(lexical.terms(names)) if names else frozenset[Term]()
-    unknown = inverse_document_frequency(lexical.passages, 0)
-    return features(nearness.best, nearness.beyond, weights, named, passages, unknown)
+    return features(nearness.best, nearness.beyond, weights, named, passages)
 
 
 def _judge(gate: Gate | None, compared: Features, threshold: float) -> Judgement:
