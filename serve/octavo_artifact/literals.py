@@ -22,8 +22,8 @@ _EDGES = ".:/-"
 _SHAPES = re.compile(
     r"""
     \w*[^\W_]_\w+ | __\w+                      # snake_case, ERR_42, __init__
-    | [a-z]{2,}(?:[A-Z][a-z0-9]+)+             # camelCase
-    | (?:[A-Z][a-z0-9]+){2,}                   # PascalCase
+    | [a-z]{2,}(?:[A-Z][a-z][a-z0-9]*)+        # camelCase
+    | (?:[A-Z][a-z][a-z0-9]*){2,}              # PascalCase
     | \d+(?:\.\d+){2,}[-+.\w]* | v\d+(?:\.\d+)+[-+.\w]*    # 2026.4.10, v1.2-rc1
     | [A-Z]{2,}-?\d{3,}[\w.-]* | [A-Z]\d{4,}    # SHA256, EIP-1559, E0308
     | [A-Z]\w*(?:-[A-Z0-9]\w*){2,}             # X-Accel-Buffering
