@@ -7,12 +7,15 @@ the passage and the queries are then stemmed by that language's rules; so few wo
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 from octavo_artifact.text import DEFAULT_LANGUAGE
 
 ENOUGH = 5
-"""Common words of a language that a text must have at least; and twice as many as of any other."""
+VARIED = 4
+"""Common words of a language that a text must have at least, and different ones; and twice as many as of any other
+language that is no near relative."""
+SHARE = 1 / 10
+"""Of all its words that these must be: prose has three times as many, code and tables may have some by chance."""
 
 _COMMON = {
     "da": "og i at det er en til af den på som med de ikke der et han har jeg fra blev også efter kan",
@@ -30,7 +33,9 @@ _COMMON = {
     "sv": "och i att det är en som på för med av den till inte har de ett om kan eller från också efter",
     "tr": "ve bir bu için ile da de olarak daha çok gibi ne olan kadar sonra ya değil veya her ise",
 }
-_WORDS = {language: frozenset(words.split()) for language, words in _COMMON.items()}
+_WORDS = {language: frozenset(word for word in words.split() if len(word) > 1) for language, words in _COMMON.items()}
+"""Single letters are left out: they are variables in code."""
+_NORTH = frozenset({"da", "nb", "sv"})
 _WORD = re.compile(r"[^\W\d_]+")
 _LOOKED_AT = 4_000
 """Characters at the head of a text."""
@@ -38,12 +43,13 @@ _LOOKED_AT = 4_000
 
 def guess(text: str) -> str | None:
     """The language of a text in Latin letters, as a BCP-47 primary subtag; None when its words do not tell."""
-    counts = Counter(dict.fromkeys(_WORDS, 0))
-    for word in _WORD.findall(text[:_LOOKED_AT].lower()):
-        for language, common in _WORDS.items():
-            counts[language] += word in common
-    (best, most), (_, next_most) = counts.most_common(2)
-    return best if most >= ENOUGH and most >= 2 * next_most else None
+    words = _WORD.findall(text[:_LOOKED_AT].lower())
+    counts = {language: sum(word in common for word in words) for language, common in _WORDS.items()}
+    best = max(counts, key=counts.__getitem__)
+    near = _NORTH if best in _NORTH else {best}
+    rival = max(count for language, count in counts.items() if language not in near)
+    enough = counts[best] >= max(ENOUGH, SHARE * len(words), 2 * rival)
+    return best if enough and len(_WORDS[best].intersection(words)) >= VARIED else None
 
 
 def language_of(declared: str | None, *texts: str) -> str:
