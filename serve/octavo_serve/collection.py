@@ -77,6 +77,9 @@ class Collection:
 
     def split(self, rows: Rows) -> Iterator[tuple[Index, int, NDArray[np.bool_]]]:
         """Of each pack that has any of `rows`: it, its first row, and which of them are its own: bool [rows]."""
+        if len(self.parts) == 1 and len(rows):
+            yield self.parts[0], 0, np.ones(len(rows), dtype=np.bool_)
+            return
         for part, first, following in zip(self.parts, self._starts[:-1], self._starts[1:], strict=True):
             own = (rows >= first) & (rows < following)
             if own.any():
