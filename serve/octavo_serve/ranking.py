@@ -30,6 +30,10 @@ class Ranking:
         chosen = np.array(positions, dtype=np.int64)
         return Ranking(self.rows[chosen], self.scores[chosen])
 
+    def head(self, k: int) -> Ranking:
+        """The best `k`."""
+        return Ranking(self.rows[:k], self.scores[:k])
+
     def rank_of(self, row: int) -> int | None:
         """1 for the best; None when it is not there."""
         (found,) = np.nonzero(self.rows == row)

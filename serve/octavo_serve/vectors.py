@@ -40,11 +40,6 @@ class Similarity:
     """Of given passages those that have vectors and are allowed, and the mean cosine of all windows of their
     documents: whether the page is about it at all."""
 
-    @property
-    def best(self) -> float:
-        """Cosine of the nearest window, -1 when there is none."""
-        return float(self.passages.max(initial=-1.0))
-
     def nearest(self, k: int) -> Ranking:
         """The `k` passages whose best window is nearest."""
         return ranked(self.rows, self.passages, k)

@@ -147,10 +147,8 @@ def test_a_filter_is_applied_before_ranking(index: VectorIndex):
         allowed = np.arange(PASSAGES) % divisor == 1
         for query in queries():
             cosines = best_windows(query, allowed)
-            similarity = index.compare(query, allowed)
-            ranking = similarity.nearest(30)
+            ranking = index.compare(query, allowed).nearest(30)
             assert ranking.rows.tolist() == best(cosines, 30)
-            assert similarity.best == pytest.approx(max(cosines.values()), abs=1e-6)
 
 
 def test_a_document_counts_all_its_windows_whatever_the_filter(index: VectorIndex):
@@ -173,7 +171,6 @@ def test_passages_that_the_filter_refuses_have_no_document(index: VectorIndex):
 def test_nothing_allowed_is_nothing_found(index: VectorIndex):
     similarity = index.compare(queries()[0], np.zeros(PASSAGES, np.bool_))
     assert len(similarity.nearest(10)) == len(similarity.of_documents(np.arange(9))) == 0
-    assert similarity.best == -1
 
 
 def test_a_pack_without_windows_finds_nothing(tmp_path: Path):
@@ -182,7 +179,6 @@ def test_a_pack_without_windows_finds_nothing(tmp_path: Path):
     index = VectorIndex(tmp_path, manifest, lambda rows: [0 for _ in rows])
     for similarity in (index.compare(queries()[0]), index.compare(queries()[0], np.ones(3, np.bool_))):
         assert len(similarity.nearest(10)) == len(similarity.of_documents(np.arange(3))) == 0
-        assert similarity.best == -1
     assert index.documents_near(queries()[0]) == {}
     assert index.of_document(0) is None
 

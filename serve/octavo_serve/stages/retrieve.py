@@ -14,7 +14,6 @@ from octavo_serve.candidates import Candidates, Nearness
 from octavo_serve.collection import Index
 from octavo_serve.query import Query
 from octavo_serve.ranking import Ranking
-from octavo_serve.vectors import Similarity
 
 log = logging.getLogger(__name__)
 
@@ -55,8 +54,9 @@ def vector(found: Candidates) -> Candidates:
     if not compared:
         return replace(found, degraded=degraded)
     alike = len({id(part.encoder) for part, _ in compared}) == 1
+    own_nearest = [(part, similarity.nearest(max(k, BEYOND))) for part, similarity in compared]
     nearest = collection.merged(
-        [(part, _on_own_scale(part, similarity.nearest(k), alike=alike)) for part, similarity in compared], k
+        [(part, _on_own_scale(part, each.head(k), alike=alike)) for part, each in own_nearest], k
     )
     rows = np.union1d(found.words.rows, nearest.rows)
     of_documents = {part.slug: similarity for part, similarity in compared}
@@ -72,7 +72,7 @@ def vector(found: Candidates) -> Candidates:
         found,
         nearest=collection.merged(near),
         documents=collection.merged(means),
-        nearness={part.slug: _nearness(similarity) for part, similarity in compared},
+        nearness={part.slug: _nearness(each) for part, each in own_nearest},
         degraded=degraded,
     )
 
@@ -93,9 +93,9 @@ def encoded(part: Index, text: str) -> NDArray[np.float32] | None:
         return None
 
 
-def _nearness(similarity: Similarity) -> Nearness:
-    cosines = similarity.nearest(BEYOND).scores
-    return Nearness(similarity.best, float(cosines[-1]) if len(cosines) == BEYOND else None)
+def _nearness(nearest: Ranking) -> Nearness:
+    beyond = float(nearest.scores[BEYOND - 1]) if len(nearest) >= BEYOND else None
+    return Nearness(float(nearest.scores[0]) if len(nearest) else -1.0, beyond)
 
 
 def _on_own_scale(part: Index, ranking: Ranking, *, alike: bool) -> Ranking:
