@@ -46,8 +46,8 @@ class Similarity:
 
     def of_passages(self, rows: Rows) -> Ranking:
         """Passages `rows` by their best windows; those that were not compared are left out."""
-        found, places, _ = np.intersect1d(self.rows, rows, assume_unique=True, return_indices=True)
-        return ranked(found, self.passages[places])
+        known, places = _placed(rows, self.rows)
+        return ranked(rows[known], self.passages[places])
 
     def of_documents(self, rows: Rows) -> Ranking:
         """Passages `rows` by the nearness of their documents; those without vectors are left out."""
@@ -103,10 +103,9 @@ class VectorIndex:
 
     def first_windows(self, rows: Rows) -> Vectors:
         """The vectors of passages' first windows, float32 [rows, dim]; zeros for a passage that has none."""
-        places = np.searchsorted(self._rows, rows)
-        known = np.append(self._rows, -1)[places] == rows
+        known, places = _placed(rows, self._rows)
         found = np.zeros((len(rows), self._planes[0].shape[1]), dtype=np.float32)
-        found[known] = self._gather(self._passage_starts[places[known]])
+        found[known] = self._gather(self._passage_starts[places])
         return found
 
     def of_passages(self) -> tuple[Rows, Vectors]:
@@ -130,12 +129,11 @@ class VectorIndex:
         """See `Similarity.means`; reads the windows of those documents only."""
         if allowed is not None:
             rows = rows[allowed[rows]]
-        places = np.searchsorted(self._rows, rows)
-        known = np.append(self._rows, -1)[places] == rows
+        known, places = _placed(rows, self._rows)
         rows = rows[known]
         if not len(rows):
             return rows, np.empty(0, np.float32)
-        documents, places = np.unique(self._document[places[known]], return_inverse=True)
+        documents, places = np.unique(self._document[places], return_inverse=True)
         sizes = self._document_sizes[documents]
         sums = np.add.reduceat(cosines(self._windows_of(documents)), np.cumsum(sizes) - sizes)
         return rows, _divided(sums, sizes)[places]
@@ -191,6 +189,14 @@ class _Partitions:
 def _ranges(starts: Rows, sizes: Rows) -> Rows:
     """The numbers of ranges, one after the other."""
     return np.arange(sizes.sum()) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+
+
+def _placed(rows: Rows, among: Rows) -> tuple[NDArray[np.bool_], Rows]:
+    """Which of `rows` are in `among`, which is ascending, and the places there of those that are."""
+    places = np.searchsorted(among, rows)
+    known = places < len(among)
+    known[known] = among[places[known]] == rows[known]
+    return known, places[known]
 
 
 def _divided(sums: Scores, sizes: Rows) -> Scores:
