@@ -18,7 +18,6 @@ from octavo_artifact.errors import NotFoundError
 from octavo_artifact.gate import Gate
 from octavo_artifact.ids import canonical_json, sha256_hex
 from octavo_serve.encoder import Encoder
-from octavo_serve.filters import Filters
 from octavo_serve.graph import Relations
 from octavo_serve.lexical import LexicalIndex
 from octavo_serve.ranking import EMPTY, Ranking, Rows, ranked
@@ -128,10 +127,6 @@ class Collection:
         """What the build stored to show a passage, with the pack and the release that it is of."""
         part, _ = self.part_of(row)
         return {**self.lexical.hit(row), "pack": part.slug, "digest": part.digest}
-
-    def passages_where(self, part: Index, filters: Filters) -> NDArray[np.bool_] | None:
-        """Which passages of a pack filters admit, bool [passages]; None for all."""
-        return part.tables.passages_where(filters) if filters else None
 
     def merged(self, rankings: Sequence[tuple[Index, Ranking]], k: int | None = None) -> Ranking:
         """The `k` best of rankings that packs gave, whose scores compare."""

@@ -46,7 +46,7 @@ def vector(found: Candidates) -> Candidates:
     collection = asked.collection
     readers = [part for part in collection.parts if not len(found.words) or _reads(part, found.query)]
     compared = [
-        (part, part.vectors.compare(query, collection.passages_where(part, asked.filters)))
+        (part, part.vectors.compare(query, part.tables.passages_where(asked.filters) if asked.filters else None))
         for part in readers
         if (query := encoded(part, found.query.text)) is not None
     ]
