@@ -21,6 +21,9 @@ FEW_WORDS = 4
 """Words from which on a question can be said to be in a language."""
 MANY_TERMS = 8
 """Terms from which on a question's length says nothing more."""
+TELLING = math.log(10)
+"""Weight from which on a name tells passages apart: at most one in ten has it. The name of what the whole pack is about
+does not."""
 BRIEF = 3
 """Terms up to which a question is brief: by so few, one passage has them all by chance."""
 
@@ -101,7 +104,7 @@ class Features:
     coverage: float
     """Share of the question's terms that are no names, by their weight, which one of the first passages has: 0 to 1."""
     name: bool
-    """Whether the first passage lacks a name that the question has."""
+    """Whether the first passage lacks a name that the question has, other than one that most passages have."""
     terms: int
     """Distinct terms of the question: the longer it is, the less of it one passage can have."""
 
@@ -123,7 +126,7 @@ def features(
     plain = [term for term in weights if term not in named]
     askable = sum(weights[term] for term in plain)
     covered = max(sum(weights[term] for term in plain if term in passage) for passage in passages)
-    lacks_name = any(term in weights and term not in first for term in named)
+    lacks_name = any(weights.get(term, 0.0) >= TELLING and term not in first for term in named)
     return Features(
         cosine,
         beyond,

@@ -76,10 +76,14 @@ def test_any_of_the_first_passages_may_cover_the_words() -> None:
 
 
 def test_a_name_that_the_first_passage_lacks_is_told_and_covers_nothing() -> None:
-    weights = {"lamp": 1.0, "vulkan": 1.0}
+    weights = {"lamp": 1.0, "vulkan": 3.0}
     found = features(0.5, None, weights, ["vulkan"], [{"lamp": 1.0}])
     assert (found.name, found.coverage) == (True, 1.0)
     assert not features(0.5, None, weights, ["vulkan"], [{"vulkan": 1.0}]).name
+
+
+def test_a_name_that_most_passages_have_is_not_missed() -> None:
+    assert not features(0.5, None, {"lamp": 1.0, "octavo": 0.2}, ["octavo"], [{"lamp": 1.0}]).name
 
 
 def test_a_question_without_terms_has_no_evidence() -> None:
