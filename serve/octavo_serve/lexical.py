@@ -125,10 +125,10 @@ class LexicalIndex:
             return known
         return {alike: found for spelling in term for alike, found in self._alike(spelling).items()}
 
-    def occurrences(self, spellings: Sequence[str], rows: Sequence[int]) -> list[dict[str, int]]:
+    def occurrences(self, spellings: Sequence[str], rows: Sequence[int]) -> Iterator[dict[str, int]]:
         """How often each passage has which of the terms, as indexed: some of its text may not be shown."""
         query = Query.boolean_query([(Occur.Should, self._term(FIELD, spelling)) for spelling in spellings])
-        return [dict(self._explained(query, row)) for row in rows]
+        return (dict(self._explained(query, row)) for row in rows)
 
     def _explained(self, query: Query, row: int) -> Iterator[tuple[str, int]]:
         try:

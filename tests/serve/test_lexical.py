@@ -43,7 +43,7 @@ def test_indexes_opened_together_count_on_and_are_one_collection(tmp_path: Path)
         assert ours.scores.tolist() == theirs.scores.tolist()
     assert joined.documents([0, 1, 2]) == [0, 1, 0]
     assert [joined.hit(row)["text"] for row in range(3)] == ["0", "1", "0"]
-    assert joined.occurrences(["lamp", "wick"], [0, 2]) == [{"lamp": 1}, {"lamp": 1}]
+    assert list(joined.occurrences(["lamp", "wick"], [0, 2])) == [{"lamp": 1}, {"lamp": 1}]
 
 
 def test_the_same_segment_may_be_in_two_packs(tmp_path: Path) -> None:

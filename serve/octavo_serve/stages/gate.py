@@ -89,16 +89,14 @@ def features_of(lexical: LexicalIndex, query: Query, best: Sequence[int], nearne
         for term, found in spellings.items()
     }
     every = [spelling for found in spellings.values() for spelling in found]
-    passages = [
-        {
-            term: max(times)
-            for term, found in spellings.items()
-            if (times := [has[each] for each in found if each in has])
-        }
-        for has in lexical.occurrences(every, best)
-    ]
     names = names_in(query.text)
     named = frozenset(lexical.terms(names)) if names else frozenset[Term]()
+    passages: list[dict[Term, int]] = []
+    for has in lexical.occurrences(every, best):
+        times = {term: max(has.get(each, 0) for each in found) for term, found in spellings.items() if found}
+        passages.append({term: found for term, found in times.items() if found})
+        if weights.keys() - named <= passages[-1].keys():
+            break  # nothing is covered better than wholly
     return features(nearness.best, nearness.beyond, weights, named, passages)
 
 
