@@ -34,6 +34,7 @@ from octavo_artifact.ids import sha256_hex
 from octavo_artifact.parameters import DEFAULTS
 from octavo_artifact.text import DEFAULT_LANGUAGE, Term, query_terms, terms_of
 from octavo_build.lexical import stem
+from octavo_build.whole_numbers import UNIT, Floats, in_units
 
 WEIGHTS = Weights(
     intercept=-6.21, nearness=0.6, lead=3.48, evidence=3.31, coverage=1.56, name=-2.37, terms=0.45, brief=1.18
@@ -80,12 +81,9 @@ _ENOUGH = 10
 # Below so many own questions the threshold falls in proportion: of four pages, even plain words may not be among them.
 _TYPICAL = 30
 _THRESHOLDS = tuple(round(0.1 * step, 1) for step in range(1, 10))
-# Cosines are compared as whole numbers of this part: their products add up exactly in float64, in whatever order.
-_UNIT = 2.0**15
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")
 
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +183,7 @@ class _Index:
         self._stems = [Counter(terms_of(passage.indexed, passage.language, stem)) for passage in passages]
         self._documents = np.array([passage.document for passage in passages])
         self._rows, self._starts = np.unique(windows, return_index=True)
-        self._vectors = _whole(vectors)
+        self._vectors = in_units(vectors)
         self._lengths = np.array([stems.total() for stems in self._stems], dtype=np.float64)
         self._postings: defaultdict[str, list[int]] = defaultdict(list)
         for row, stems in enumerate(self._stems):
@@ -198,7 +196,7 @@ class _Index:
     def look(self, question: str, vector: NDArray[np.float32]) -> _Looked:
         """Compare a question and its vector with every passage."""
         cosines = np.full(len(self._documents), -1.0)
-        cosines[self._rows] = np.maximum.reduceat(self._vectors @ _whole(vector), self._starts) / _UNIT**2
+        cosines[self._rows] = np.maximum.reduceat(self._vectors @ in_units(vector), self._starts) / UNIT**2
         frequencies = {term: self._frequencies(term) for term in query_terms(question, self._languages, stem)}
         names = names_in(question)
         return _Looked(cosines, frequencies, frozenset(query_terms(names, self._languages, stem)))
@@ -248,10 +246,6 @@ class _Index:
                 scores += weight * np.maximum(found, 0) / best
         order = np.argsort(-np.where(allowed, scores, -1), kind="stable")
         return order[: min(LOOKED_AT, int(allowed.sum()))].tolist()
-
-
-def _whole(vectors: NDArray[np.float32]) -> Floats:
-    return np.rint(vectors.astype(np.float64) * _UNIT)
 
 
 def _middle(found: Sequence[Features | None]) -> float:

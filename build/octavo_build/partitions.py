@@ -15,6 +15,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from octavo_build.whole_numbers import UNIT, Floats, in_units
+
 CODES = 256
 """Centroids of a sub-vector: what a byte can name."""
 RECALL = 0.99
@@ -27,12 +29,9 @@ _SAMPLE = 64
 _CODE_SAMPLE = 32
 _SUB_VECTOR = 8
 """Values of a sub-vector; Lance's own default."""
-# Components become whole numbers of this part. 384 products of two such numbers stay far below 2**53.
-_UNIT = 2.0**15
 _ROWS = 8_192
 """Rows that are compared at once; bounds memory to some 20 MB."""
 
-Floats = NDArray[np.float64]
 Real = TypeVar("Real", np.float32, np.float64)
 
 
@@ -58,9 +57,9 @@ class Probes:
 def partition(vectors: NDArray[np.float32]) -> Partitions:
     """Partitions of unit vectors, float32 [rows, dim]: as many as the square root of the rows."""
     count = max(1, round(math.sqrt(len(vectors))))
-    centroids = _k_means(_whole(vectors[_spaced(len(vectors), count * _SAMPLE)]), count)
-    nearest = np.concatenate([_nearest(_whole(block), centroids) for block in _blocks(vectors)])
-    return Partitions((centroids / _UNIT).astype(np.float32), nearest.astype(np.int32))
+    centroids = _k_means(in_units(vectors[_spaced(len(vectors), count * _SAMPLE)]), count)
+    nearest = np.concatenate([_nearest(in_units(block), centroids) for block in _blocks(vectors)])
+    return Partitions((centroids / UNIT).astype(np.float32), nearest.astype(np.int32))
 
 
 def codebook(vectors: NDArray[np.float32], partitions: Partitions) -> NDArray[np.float32]:
@@ -69,21 +68,21 @@ def codebook(vectors: NDArray[np.float32], partitions: Partitions) -> NDArray[np
     float32 [sub-vectors, CODES, values]; as many sub-vectors of at least 8 values as divide the dimensions evenly.
     """
     rows = _spaced(len(vectors), CODES * _CODE_SAMPLE)
-    left = _whole(vectors[rows]) - _whole(partitions.centroids[partitions.of_rows[rows]])
+    left = in_units(vectors[rows]) - in_units(partitions.centroids[partitions.of_rows[rows]])
     dimensions = vectors.shape[1]
     count = next(m for m in range(max(1, dimensions // _SUB_VECTOR), 0, -1) if dimensions % m == 0)
     books = [_k_means(np.ascontiguousarray(part), CODES) for part in np.split(left, count, axis=1)]
-    return (np.stack(books) / _UNIT).astype(np.float32)
+    return (np.stack(books) / UNIT).astype(np.float32)
 
 
 def probes(vectors: NDArray[np.float32], partitions: Partitions, questions: NDArray[np.float32]) -> Probes:
     """The smallest number of partitions that holds RECALL of the rows nearest to `questions`, float32 [n, dim]."""
     if not len(questions):
         return Probes(len(partitions.centroids), 1.0)
-    whole = _whole(questions)
-    cosines = np.concatenate([whole @ _whole(block).T for block in _blocks(vectors)], axis=1)
+    asked = in_units(questions)
+    cosines = np.concatenate([asked @ in_units(block).T for block in _blocks(vectors)], axis=1)
     nearest = np.stack([_first(each, min(_NEAREST, len(vectors))) for each in cosines])
-    order = np.argsort(-_affinity(whole, _whole(partitions.centroids)), axis=1, kind="stable")
+    order = np.argsort(-_affinity(asked, in_units(partitions.centroids)), axis=1, kind="stable")
     looked_at = np.argsort(order, axis=1) + 1  # the place of each partition in a question's order
     needed = np.sort(np.take_along_axis(looked_at, partitions.of_rows[nearest], axis=1), axis=None)
     count = int(needed[math.ceil(RECALL * len(needed)) - 1])
@@ -130,7 +129,3 @@ def _spaced(rows: int, wanted: int) -> NDArray[np.int64]:
     """At most `wanted` row numbers, evenly spaced."""
     count = min(rows, wanted)
     return np.arange(count) * rows // count
-
-
-def _whole(vectors: NDArray[np.float32]) -> Floats:
-    return np.rint(vectors.astype(np.float64) * _UNIT)
