@@ -18,7 +18,7 @@ from octavo_build.bodies import format_of
 from octavo_build.content_cache import ContentCache
 from octavo_build.findings import Finding
 from octavo_build.freshness import with_expiry
-from octavo_build.languages import language_of
+from octavo_build.languages import guess, language_of
 from octavo_build.passages import PassageText, outline, passages_of
 from octavo_build.plain import plain_text
 from octavo_build.windows import LIMITS, WindowLimits, windows_of
@@ -93,10 +93,11 @@ def _cut(document: Document, row: int, tokenizer: Tokenizer, limits: WindowLimit
 
 
 def _with_language(document: Document, passages: Sequence[PassageText]) -> list[PassageText]:
-    whole = "\n".join(each.visible for each in passages)
+    of_document = language_of(document.language, "\n".join(each.visible for each in passages))
+    told = (None if document.language else guess(each.visible) for each in passages)
     return [
-        replace(each, passage=replace(each.passage, language=language_of(document.language, each.visible, whole)))
-        for each in passages
+        replace(each, passage=replace(each.passage, language=language or of_document))
+        for each, language in zip(passages, told, strict=True)
     ]
 
 
