@@ -45,10 +45,9 @@ def literals_of(text: str) -> list[str]:
     """The literals of a text in lower case, each once, in text order."""
     found: dict[str, None] = {}
     for match in _CHUNK.finditer(text):
-        chunk = match.group()
-        chunk = chunk.rstrip(_EDGES)
-        if chunk[:1] in ".:":
-            chunk = chunk.lstrip(".:") if not chunk.startswith("./") else chunk
+        chunk = match.group().rstrip(_EDGES)
+        if not chunk.startswith("./"):
+            chunk = chunk.lstrip(".:")
         if 1 < len(chunk) <= MAX_LENGTH and _SHAPES.fullmatch(chunk):
             found[chunk.lower()] = None
     return list(found)

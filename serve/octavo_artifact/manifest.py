@@ -270,9 +270,9 @@ def read_gate(values: dict[str, Any] | None) -> Gate | None:
     return Gate(weights=Weights(**values.pop("weights")), roc=tuple(values.pop("roc")), **values)
 
 
-def read_index(fields: dict[str, Any] | None) -> VectorPartitions | None:
+def read_index(values: dict[str, Any] | None) -> VectorPartitions | None:
     """An index from its JSON. Raises TypeError for what is none, ArtifactError for impossible numbers."""
-    return None if fields is None else VectorPartitions(**fields)
+    return None if values is None else VectorPartitions(**values)
 
 
 def _inside(path: str) -> str:

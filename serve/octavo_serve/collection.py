@@ -46,24 +46,20 @@ class Index:
 
 
 class Collection:
-    """Packs that are searched together."""
+    """Packs that are searched together: `slug` and `digest` are those of the one pack; of several there is no slug, and
+    the digest is that of theirs by slug.
+    """
 
     def __init__(self, parts: Sequence[Index]) -> None:
         """Raises ArtifactError when their lexical indexes do not open as one."""
         self.parts = tuple(parts)
-        self.slug = parts[0].slug if len(parts) == 1 else None
-        self.digest = (
-            parts[0].digest
-            if len(parts) == 1
-            else sha256_hex(canonical_json({part.slug: part.digest for part in parts}))
-        )
-        """Of its release, or of several that of theirs by slug."""
-        languages = sorted({language for part in parts for language in part.lexical.languages})
-        self.lexical = (
-            parts[0].lexical
-            if len(parts) == 1
-            else LexicalIndex([part.directory for part in parts], "several packs", languages)
-        )
+        if len(parts) == 1:
+            self.slug, self.digest, self.lexical = parts[0].slug, parts[0].digest, parts[0].lexical
+        else:
+            self.slug = None
+            self.digest = sha256_hex(canonical_json({part.slug: part.digest for part in parts}))
+            languages = sorted({language for part in parts for language in part.lexical.languages})
+            self.lexical = LexicalIndex([part.directory for part in parts], "several packs", languages)
         self._starts = self.lexical.starts
         self._document_starts = np.cumsum([0, *(part.documents for part in parts)])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from pathlib import Path
 from threading import Lock
@@ -68,7 +69,7 @@ def open_encoder(directory: Path, name: str, *, trusting: bool = False) -> Encod
     return encoder
 
 
-class _Remembering:
+class _Remembering(ABC):
     """The vectors of queries asked before, and whether the last one that was not could be encoded."""
 
     def __init__(self, spec: EncoderSpec) -> None:
@@ -98,8 +99,8 @@ class _Remembering:
                 self._cache.popitem(last=False)
         return vector
 
-    def _encode(self, text: str) -> Vector:
-        raise NotImplementedError
+    @abstractmethod
+    def _encode(self, text: str) -> Vector: ...
 
 
 class OnnxEncoder(_Remembering):

@@ -30,7 +30,7 @@ def boost(found: Candidates) -> Candidates:
         gains = np.array([_gain(document, parameters.boosts) for document in documents], dtype=np.float32)
         scores = np.maximum(ranking.scores + gains, 0)
         ranking = ranked(ranking.rows, scores / max(1.0, float(scores.max())))
-    return replace(found, ranking=ranking, fused=ranking)
+    return replace(found, ranking=ranking)
 
 
 def freshness(found: Candidates) -> Candidates:
@@ -57,7 +57,7 @@ def length(found: Candidates) -> Candidates:
 def _lessened(found: Candidates, which: NDArray[np.bool_], share: float) -> Candidates:
     scores: Scores = found.ranking.scores
     ranking = ranked(found.ranking.rows, scores * (1 - np.float32(share) * which.astype(np.float32)))
-    return replace(found, ranking=ranking, fused=ranking)
+    return replace(found, ranking=ranking)
 
 
 def _with_literals(found: Candidates, weight: float) -> Ranking:

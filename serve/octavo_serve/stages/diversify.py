@@ -27,6 +27,7 @@ def diversify(found: Candidates) -> Candidates:
     Looks at the head of the ranking of each pack: three times as many passages as are asked for, and ten. All packs may
     yet be refused but one.
     """
+    found = replace(found, fused=found.ranking)
     asked, parameters = found.asked, found.asked.parameters
     wanted = asked.request.max_results
     k = wanted * len(asked.collection.parts)

@@ -36,7 +36,7 @@ def fuse(found: Candidates) -> Candidates:
     if not len(found.nearest):
         signals = [(found.words, 1.0, 0.0)]  # the encoder failed, or cannot read the query
     ranking = FUSIONS[parameters.fusion]([signal for signal in signals if signal[1]])
-    return replace(found, ranking=ranking, fused=ranking)
+    return replace(found, ranking=ranking)
 
 
 def convex(signals: Sequence[Signal]) -> Ranking:

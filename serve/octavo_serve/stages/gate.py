@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -117,17 +117,16 @@ def _without(found: Candidates, slugs: set[str]) -> Ranking:
 
 def _nearest(found: Candidates) -> Iterator[Nearest]:
     """The first documents of a ranking."""
-    seen: Mapping[str, Nearest] = {}
+    seen: set[str] = set()
     for row, score in zip(found.ranking.rows.tolist(), found.ranking.scores.tolist(), strict=True):
         stored = found.asked.collection.hit(row)
         if stored["uri"] not in seen:
-            each: Nearest = {
+            seen.add(stored["uri"])
+            yield {
                 "pack": stored["pack"],
                 "id": stored["id"],
                 "title": stored["title"],
                 "score": round(score, 6),
             }
-            seen = {**seen, stored["uri"]: each}
-            yield each
             if len(seen) == NEAREST:
                 return

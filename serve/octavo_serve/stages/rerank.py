@@ -19,4 +19,4 @@ def rerank(found: Candidates) -> Candidates:
 
     done = reranking.rerank(asked.reranker, found.query.text, found.ranking, texts)
     missing = found.degraded if done.degraded is None else (*found.degraded, "reranker")
-    return replace(found, ranking=done.ranking, fused=done.ranking, degraded=missing)
+    return replace(found, ranking=done.ranking, degraded=missing)

@@ -59,11 +59,11 @@ def vector(found: Candidates) -> Candidates:
         [(part, _on_own_scale(part, each.head(k), alike=alike)) for part, each in own_nearest], k
     )
     rows = np.union1d(found.words.rows, nearest.rows)
-    of_documents = {part.slug: similarity for part, similarity in compared}
+    similarities = {part.slug: similarity for part, similarity in compared}
     candidates = [
-        (part, of_documents[part.slug], rows[own] - first)
+        (part, similarities[part.slug], rows[own] - first)
         for part, first, own in collection.split(rows)
-        if part.slug in of_documents
+        if part.slug in similarities
     ]
     # a passage that only its words brought has its own cosine too, not none
     near = [(part, _on_own_scale(part, each.of_passages(own), alike=alike)) for part, each, own in candidates]
