@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from octavo_artifact.errors import ArtifactError, NotFoundError, RequestError
 from octavo_artifact.manifest import Manifest
 from octavo_artifact.schema import EncoderSpec, Resource
-from octavo_serve.mcp_app import PAGE
+from octavo_serve.over_mcp.app import PAGE
 from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from octavo_serve.results import Freshness, Hit, ReadResult, SearchResult, TopicsResult, TraverseResult

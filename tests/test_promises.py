@@ -113,7 +113,7 @@ DEFECTS = {
         "serve/test_reading.py::test_threads_that_ask_at_once_do_not_wait_for_each_other_for_ever",
     ],
     "19 work on the event loop": [
-        "serve/test_http_app.py::test_a_pack_that_hangs_is_given_up_and_the_client_told_to_retry",
+        "serve/over_http/test_app.py::test_a_pack_that_hangs_is_given_up_and_the_client_told_to_retry",
     ],
     "20 a flood of log lines": ["test_promises.py::test_a_server_that_answers_says_nothing"],
     "21 vectors row by row out of a database": ["build/test_vectors.py::test_columns_can_be_mapped_without_lance"],
@@ -123,16 +123,16 @@ DEFECTS = {
     ],
     "23 nothing is kept until the end": ["build/test_encode.py::test_a_killed_build_keeps_what_it_encoded"],
     "24 keys that MCP does not ask for": [
-        "serve/test_access.py::test_without_a_key_every_address_asks_for_one_before_it_looks_at_anything",
-        "serve/test_access.py::test_what_is_no_key_is_refused_alike_over_http_and_mcp",
-        "serve/test_access.py::test_another_keys_pack_answers_as_one_that_is_not_there",
+        "serve/callers/test_access.py::test_without_a_key_every_address_asks_for_one_before_it_looks_at_anything",
+        "serve/callers/test_access.py::test_what_is_no_key_is_refused_alike_over_http_and_mcp",
+        "serve/callers/test_access.py::test_another_keys_pack_answers_as_one_that_is_not_there",
     ],
     "25 a header is needed where there are no keys": ["test_promises.py::test_without_keys_no_header_is_needed"],
     "26 bad parameters are failures of the server": [
-        "serve/test_http_app.py::test_a_bad_parameter_is_a_problem_that_names_it",
-        "serve/test_http_app.py::test_a_failure_of_the_server_is_not_explained_to_the_client",
+        "serve/over_http/test_app.py::test_a_bad_parameter_is_a_problem_that_names_it",
+        "serve/over_http/test_app.py::test_a_failure_of_the_server_is_not_explained_to_the_client",
         "test_client.py::test_a_bad_request_names_its_field",
-        "serve/test_access.py::test_a_key_may_ask_so_often_and_is_told_when_again",
+        "serve/callers/test_access.py::test_a_key_may_ask_so_often_and_is_told_when_again",
     ],
     "27 paths out of the pack": [
         "build/test_sidecars.py::test_a_sidecar_outside_the_pack_is_never_read",

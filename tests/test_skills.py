@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter
 
 from octavo_serve.introduction import point_to_skills
-from octavo_serve.mcp_skills import DIRECTORY_PAGE, EXTENSION, SKILLS_PAGE
+from octavo_serve.over_mcp.skill_methods import DIRECTORY_PAGE, EXTENSION, SKILLS_PAGE
 from running import octavo, serving
 
 pytestmark = pytest.mark.anyio

@@ -53,7 +53,7 @@ step("hash the encoder again, load it")
 from octavo_serve.catalog import OpenPack
 packs = [OpenPack(artifact, encoder, m.read_manifest(artifact)) for artifact in artifacts]
 step("open the indexes")
-import uvicorn, octavo_serve.run
+import uvicorn, octavo_serve.over_http.run
 step("import uvicorn, starlette, the application")
 packs[0].search(octavo_serve.requests.SearchRequest(query="which breaker does a battery need"))
 step("the first search")

@@ -22,6 +22,7 @@ from octavo_artifact.manifest import (
 from octavo_artifact.parameters import Retrieval, read_retrieval
 from octavo_artifact.schema import AUDIENCES, Resource
 from octavo_serve import reading
+from octavo_serve.callers.views import choose
 from octavo_serve.collection import Collection, Index
 from octavo_serve.encoder import AbsentEncoder, Encoder, open_encoder
 from octavo_serve.graph import Relations, traverse
@@ -33,7 +34,6 @@ from octavo_serve.search import NO_OPERATOR, Operator, documents_near, features_
 from octavo_serve.skills import Entry, Skill, read_directory
 from octavo_serve.tables import Tables
 from octavo_serve.vectors import VectorIndex
-from octavo_serve.views import choose
 
 
 class OpenPack:

@@ -18,8 +18,8 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from octavo_artifact.errors import ConfigError
-from octavo_serve.keys import KEY, Key
-from octavo_serve.rates import RateLimit
+from octavo_serve.callers.keys import KEY, Key
+from octavo_serve.callers.rates import RateLimit
 from octavo_serve.settings import RerankerSettings, ServerSettings
 
 PREFIX = "OCTAVO_"

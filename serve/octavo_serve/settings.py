@@ -14,8 +14,8 @@ from pydantic import ConfigDict, Field
 
 from octavo_artifact.errors import ConfigError
 from octavo_artifact.parameters import read_retrieval
-from octavo_serve.keys import Key
-from octavo_serve.rates import RateLimit
+from octavo_serve.callers.keys import Key
+from octavo_serve.callers.rates import RateLimit
 
 AUTHORITY = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::(?P<port>[0-9]{1,5}))?")
 """Host name, IPv4 or bracketed IPv6 address in lower case, and perhaps a port (RFC 9110, `Host`)."""

@@ -10,9 +10,9 @@ from jsonschema import Draft202012Validator
 
 from octavo_artifact.errors import ConfigError
 from octavo_artifact.schema import AUDIENCES
+from octavo_serve.callers.keys import Key, new_key
+from octavo_serve.callers.rates import RateLimit
 from octavo_serve.configuration import configure, json_schema, read_file, shown
-from octavo_serve.keys import Key, new_key
-from octavo_serve.rates import RateLimit
 from octavo_serve.settings import RerankerSettings, ServerSettings
 
 HASH = "0123456789abcdef" * 4

@@ -51,8 +51,8 @@ def _serve_arguments(parser: ArgumentParser) -> None:
 
 def _serve(arguments: Namespace) -> int:
     from octavo_serve.configuration import configure
+    from octavo_serve.over_http.run import address, bind, serve
     from octavo_serve.rerank import open_reranker
-    from octavo_serve.run import address, bind, serve
     from octavo_serve.search import Operator
 
     names = ("dist", "audience", "lexical_only", "host", "port", "allowed_hosts", "allowed_origins")
@@ -105,8 +105,8 @@ def _stdio_arguments(parser: ArgumentParser) -> None:
 
 
 def _stdio(arguments: Namespace) -> int:
+    from octavo_serve.over_mcp.stdio import run_stdio
     from octavo_serve.search import Operator
-    from octavo_serve.stdio import run_stdio
 
     operator = Operator(lexical_only=bool(arguments.lexical_only))
     catalog = servable(arguments.dist, arguments.today, arguments.audience, operator)
@@ -148,8 +148,8 @@ def _opened(text: str) -> str:
 
 
 def _key(arguments: Namespace) -> int:
+    from octavo_serve.callers.keys import ALL, entry, new_key
     from octavo_serve.configuration import check_key
-    from octavo_serve.keys import ALL, entry, new_key
 
     key = new_key()
     packs = list(dict.fromkeys(arguments.pack))

@@ -9,7 +9,7 @@ import anyio
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from octavo_serve.problems import problem
+from octavo_serve.over_http.problems import problem
 from octavo_serve.settings import AUTHORITY, ServerSettings
 
 HEALTH = "/healthz"

@@ -13,12 +13,12 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from octavo_serve.edge import HEALTH
-from octavo_serve.keys import KEY, MAX_KEY, Key, find_key
-from octavo_serve.problems import problem
-from octavo_serve.rates import Limiter
+from octavo_serve.callers.keys import KEY, MAX_KEY, Key, find_key
+from octavo_serve.callers.rates import Limiter
+from octavo_serve.callers.views import View, Views
+from octavo_serve.over_http.edge import HEALTH
+from octavo_serve.over_http.problems import problem
 from octavo_serve.settings import ServerSettings
-from octavo_serve.views import View, Views
 
 _VIEW = "octavo.view"
 _KEY_BYTES = re.compile(KEY.pattern.encode())

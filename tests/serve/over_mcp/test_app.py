@@ -19,8 +19,8 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 from fakes import FILES, SECRET, FakeLibrary, FakePack
-from octavo_serve.mcp_app import MAX_INSTRUCTIONS, PAGE, instructions
-from octavo_serve.run import address, bind, make_server
+from octavo_serve.over_http.run import address, bind, make_server
+from octavo_serve.over_mcp.app import MAX_INSTRUCTIONS, PAGE, instructions
 from octavo_serve.settings import ServerSettings
 
 pytestmark = pytest.mark.anyio
@@ -298,7 +298,7 @@ class Chatty(fakes.FakePack):
         print("a stray line")
         return super().search(request)
 
-from octavo_serve.stdio import run_stdio
+from octavo_serve.over_mcp.stdio import run_stdio
 run_stdio(fakes.FakeLibrary({{"pumps": Chatty("pumps")}}))
 """
 
@@ -345,7 +345,7 @@ META_2026 = {
 )
 def test_stdio_answers_all_it_was_asked_and_writes_nothing_else(messages: list[dict[str, Any]]):
     process = subprocess.run(
-        [sys.executable, "-c", STDIO.format(path=str(Path(__file__).parents[1]))],
+        [sys.executable, "-c", STDIO.format(path=str(Path(__file__).parents[2]))],
         input=b"".join(json.dumps(message).encode() + b"\n" for message in messages),
         capture_output=True,
         # a line that is printed waits in its buffer, as it does for users
@@ -362,7 +362,7 @@ def test_stdio_answers_all_it_was_asked_and_writes_nothing_else(messages: list[d
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_stdio_serves_the_official_client(mode: str):
     command = StdioServerParameters(
-        command=sys.executable, args=["-c", STDIO.format(path=str(Path(__file__).parents[1]))]
+        command=sys.executable, args=["-c", STDIO.format(path=str(Path(__file__).parents[2]))]
     )
     async with Client(command, mode=mode, read_timeout_seconds=60) as client:
         result = await client.call_tool("ep_search", {"query": "oil"})

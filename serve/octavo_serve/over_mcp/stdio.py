@@ -28,7 +28,7 @@ def run_stdio(library: Library) -> None:
 async def _serve(library: Library) -> None:
     from mcp.server.stdio import stdio_server
 
-    from octavo_serve.mcp_app import make_server
+    from octavo_serve.over_mcp.app import make_server
 
     timeout = ServerSettings().answer_timeout
     workers = Workers(timeout)

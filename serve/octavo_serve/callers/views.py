@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 from octavo_artifact.errors import NotFoundError, RequestError
 
 if TYPE_CHECKING:
+    from octavo_serve.callers.keys import Key
     from octavo_serve.faces import Library, Pack
-    from octavo_serve.keys import Key
     from octavo_serve.requests import SearchRequest
     from octavo_serve.results import SearchResult
 

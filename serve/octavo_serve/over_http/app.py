@@ -23,14 +23,14 @@ from starlette.types import ASGIApp
 
 from octavo_artifact import __version__
 from octavo_artifact.errors import OctavoError, RequestError
-from octavo_serve.access import Access, caller_of, view_of
-from octavo_serve.edge import HEALTH, Edge
+from octavo_serve.callers.access import Access, caller_of, view_of
+from octavo_serve.callers.views import Views
 from octavo_serve.faces import Library, Workers, compact_json
-from octavo_serve.mcp_host import McpHost
-from octavo_serve.problems import on_exception, on_http_exception, on_octavo_error
+from octavo_serve.over_http.edge import HEALTH, Edge
+from octavo_serve.over_http.problems import on_exception, on_http_exception, on_octavo_error
+from octavo_serve.over_mcp.host import McpHost
 from octavo_serve.requests import RequestT, SearchRequest, TraverseRequest, parse_request
 from octavo_serve.settings import ServerSettings
-from octavo_serve.views import Views
 
 DIGEST_HEADER = "octavo-digest"
 

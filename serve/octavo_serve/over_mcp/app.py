@@ -28,14 +28,14 @@ from octavo_artifact import __version__
 from octavo_artifact.errors import NotFoundError, RequestError
 from octavo_artifact.ids import KNOWLEDGE, knowledge_uri
 from octavo_artifact.schema import Resource
+from octavo_serve.callers.views import View
 from octavo_serve.faces import Library, Pack, UnavailableError, Workers, compact_json, message, owner_of, pack_of
 from octavo_serve.introduction import introduce, point_to_skills
-from octavo_serve.mcp_paging import cursor_of, page_after, refuse_cursor
-from octavo_serve.mcp_skills import offer_skills
+from octavo_serve.over_mcp.paging import cursor_of, page_after, refuse_cursor
+from octavo_serve.over_mcp.skill_methods import offer_skills
 from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest, parse_request
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
-from octavo_serve.views import View
 
 PAGE = 200
 """Resources on a page of resources/list."""

@@ -17,7 +17,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from octavo_artifact.errors import NotFoundError, RequestError
 from octavo_serve.faces import Pack, UnavailableError, Workers, message, pack_of
-from octavo_serve.mcp_paging import page_after
+from octavo_serve.over_mcp.paging import page_after
 from octavo_serve.skills import Entry, Skill
 
 EXTENSION = "io.modelcontextprotocol/skills"

@@ -12,7 +12,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from octavo_artifact.errors import ConfigError
 from octavo_serve.faces import Library
-from octavo_serve.http_app import create_app
+from octavo_serve.over_http.app import create_app
 from octavo_serve.settings import ServerSettings
 
 MAX_HEAD = 64 * 1024

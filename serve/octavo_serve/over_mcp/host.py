@@ -15,9 +15,9 @@ from anyio.to_thread import run_sync
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from octavo_artifact.errors import NotFoundError
-from octavo_serve.access import view_of
+from octavo_serve.callers.access import view_of
+from octavo_serve.callers.views import View
 from octavo_serve.faces import UnavailableError, Workers
-from octavo_serve.views import View
 
 _QUIET = 2.0
 _READY_TIMEOUT = 30.0
@@ -77,6 +77,6 @@ class McpHost:
         await self._endpoints[view if slug is None else slug](scope, receive, send)
 
     def _build(self):
-        from octavo_serve.mcp_app import session_managers
+        from octavo_serve.over_mcp.app import session_managers
 
         return session_managers(self._views, self._workers)

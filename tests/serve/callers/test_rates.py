@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from octavo_serve import rates
-from octavo_serve.rates import Limiter, RateLimit
+from octavo_serve.callers import rates
+from octavo_serve.callers.rates import Limiter, RateLimit
 
 SECOND = 1_000_000_000
 

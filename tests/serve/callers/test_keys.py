@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from octavo_artifact.ids import sha256_hex
+from octavo_serve.callers.keys import KEY, Key, entry, find_key, new_key
 from octavo_serve.commands.serving import KEY as KEY_COMMAND
 from octavo_serve.configuration import check_key
-from octavo_serve.keys import KEY, Key, entry, find_key, new_key
 
 
 def run(*arguments: str) -> int:

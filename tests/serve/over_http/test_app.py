@@ -18,9 +18,9 @@ from starlette.datastructures import QueryParams
 
 from fakes import DIGEST, SECRET, FakeLibrary, FakePack
 from octavo_serve.faces import UnavailableError, Workers
-from octavo_serve.http_app import search_request
+from octavo_serve.over_http.app import search_request
+from octavo_serve.over_http.run import bind, make_server
 from octavo_serve.requests import SearchRequest
-from octavo_serve.run import bind, make_server
 from octavo_serve.settings import ServerSettings
 
 
@@ -256,8 +256,8 @@ def test_the_first_search_or_mcp_request_starts_mcp(monkeypatch: pytest.MonkeyPa
         started.set()
         return {}
 
-    monkeypatch.setattr("octavo_serve.mcp_host._QUIET", 3600)
-    monkeypatch.setattr("octavo_serve.mcp_host.McpHost._build", build)
+    monkeypatch.setattr("octavo_serve.over_mcp.host._QUIET", 3600)
+    monkeypatch.setattr("octavo_serve.over_mcp.host.McpHost._build", build)
     with serving(FakeLibrary({"pumps": FakePack("pumps")}), ServerSettings(port=0)) as ask:
         assert ask("/healthz").status == 200
         assert not started.is_set()
@@ -272,8 +272,8 @@ def test_a_quiet_server_starts_mcp_by_itself(monkeypatch: pytest.MonkeyPatch):
         started.set()
         return {}
 
-    monkeypatch.setattr("octavo_serve.mcp_host._QUIET", 0)
-    monkeypatch.setattr("octavo_serve.mcp_host.McpHost._build", build)
+    monkeypatch.setattr("octavo_serve.over_mcp.host._QUIET", 0)
+    monkeypatch.setattr("octavo_serve.over_mcp.host.McpHost._build", build)
     with serving(FakeLibrary({"pumps": FakePack("pumps")}), ServerSettings(port=0)):
         assert started.wait(20)
 
@@ -282,7 +282,7 @@ def test_search_goes_on_when_mcp_cannot_start(monkeypatch: pytest.MonkeyPatch):
     def fail(host: object) -> dict[str | None, Any]:
         raise ImportError(SECRET)
 
-    monkeypatch.setattr("octavo_serve.mcp_host.McpHost._build", fail)
+    monkeypatch.setattr("octavo_serve.over_mcp.host.McpHost._build", fail)
     with serving(FakeLibrary({"pumps": FakePack("pumps")}), ServerSettings(port=0)) as ask:
         answer = ask("/mcp", "POST")
         assert answer.status == 500
@@ -293,9 +293,9 @@ def test_search_goes_on_when_mcp_cannot_start(monkeypatch: pytest.MonkeyPatch):
 START = """
 import asyncio, sys
 from types import SimpleNamespace
-from octavo_serve.http_app import create_app
+from octavo_serve.over_http.app import create_app
 from octavo_serve.settings import ServerSettings
-import octavo_serve.run
+import octavo_serve.over_http.run
 
 pack = SimpleNamespace(search=lambda request: {"digest": "d"})
 library = SimpleNamespace(

@@ -21,11 +21,11 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
 
 from octavo_artifact.ids import sha256_hex
+from octavo_serve.callers.keys import Key, new_key
+from octavo_serve.callers.rates import RateLimit
 from octavo_serve.catalog import Catalog, open_catalog
 from octavo_serve.faces import Library
-from octavo_serve.keys import Key, new_key
-from octavo_serve.rates import RateLimit
-from octavo_serve.run import address, bind, make_server
+from octavo_serve.over_http.run import address, bind, make_server
 from octavo_serve.settings import ServerSettings
 
 pytestmark = pytest.mark.anyio
@@ -518,12 +518,12 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("octavo_serve.run.create_app", partial(_create_app, clock))
+    monkeypatch.setattr("octavo_serve.over_http.run.create_app", partial(_create_app, clock))
     return clock
 
 
 def _create_app(clock: Clock, library: Library, settings: ServerSettings) -> Any:
-    from octavo_serve.http_app import create_app
+    from octavo_serve.over_http.app import create_app
 
     return create_app(library, settings, clock)
 
@@ -567,7 +567,7 @@ def test_without_keys_an_address_is_counted(catalog: Catalog, clock: Clock):
     ],
 )
 def test_addresses_of_one_ipv6_network_are_one_caller(one: str, other: str, same: bool):
-    from octavo_serve.access import caller_address
+    from octavo_serve.callers.access import caller_address
 
     addresses = [caller_address({"client": (text, 1)}) for text in (one, other)]
     assert (addresses[0] == addresses[1]) is same

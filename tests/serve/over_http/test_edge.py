@@ -13,9 +13,9 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from octavo_artifact.errors import ConfigError
-from octavo_serve.edge import Edge
 from octavo_serve.faces import Library
-from octavo_serve.run import MAX_HEAD, address, bind, make_server
+from octavo_serve.over_http.edge import Edge
+from octavo_serve.over_http.run import MAX_HEAD, address, bind, make_server
 from octavo_serve.settings import ServerSettings
 
 MCP_PATHS = ("/mcp", "/packs/pumps/mcp")

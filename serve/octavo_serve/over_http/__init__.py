@@ -1,0 +1,1 @@
+"""HTTP: the routes, their errors, the guard before them, the socket."""
