@@ -1,51 +1,29 @@
 """The HTTP face: `GET /search`, `GET /graph`, `GET /healthz`, an index at `/`, and MCP behind the same guard.
 
-Importing this module and answering a search must not import the MCP SDK; `mcp_host` says how that is kept.
+Importing this module and answering a search must not import the MCP SDK; `over_mcp.host` says how that is kept.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from time import monotonic_ns
-from typing import Any, cast
 
 import anyio
 from starlette.applications import Starlette
-from starlette.background import BackgroundTask
-from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from octavo_artifact import __version__
-from octavo_artifact.errors import OctavoError, RequestError
-from octavo_serve.callers.access import Access, caller_of, view_of
+from octavo_artifact.errors import OctavoError
+from octavo_serve.callers.access import Access
 from octavo_serve.callers.views import Views
-from octavo_serve.faces import Library, Workers, compact_json
-from octavo_serve.over_http.edge import HEALTH, Edge
+from octavo_serve.faces import Library, Workers
+from octavo_serve.over_http.edge import Edge
 from octavo_serve.over_http.problems import on_exception, on_http_exception, on_octavo_error
+from octavo_serve.over_http.routes import Routes
 from octavo_serve.over_mcp.host import McpHost
-from octavo_serve.requests import RequestT, SearchRequest, TraverseRequest, parse_request
 from octavo_serve.settings import ServerSettings
-
-DIGEST_HEADER = "octavo-digest"
-
-_SEARCH = {
-    "q": "query",
-    "pack": "pack",
-    "n": "max_results",
-    **{name: name for name in (
-        "type", "tags", "path", "tier", "verified_within", "graph", "gate", "reconstruct", "retrieval", "explain",
-    )},
-}  # fmt: skip
-_GRAPH = {name: name for name in (
-        "id", "path", "pack", "depth", "kinds", "direction", "query", "decay", "min_score", "max_nodes",
-    )}  # fmt: skip
-_LISTS = frozenset({"tags", "kinds"})
 
 
 def create_app(library: Library, settings: ServerSettings, clock: Callable[[], int] = monotonic_ns) -> ASGIApp:
@@ -56,7 +34,7 @@ def create_app(library: Library, settings: ServerSettings, clock: Callable[[], i
     workers = Workers(settings.answer_timeout)
     views = Views(library, settings.keys)
     mcp = McpHost(views.all, workers)
-    routes = _Routes(library, workers, mcp)
+    routes = Routes(library, workers, mcp)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
@@ -70,10 +48,7 @@ def create_app(library: Library, settings: ServerSettings, clock: Callable[[], i
 
     app = Starlette(
         routes=[
-            Route("/", routes.index),
-            Route("/search", routes.search),
-            Route("/graph", routes.graph),
-            Route(HEALTH, routes.health),
+            *routes.listed,
             Route("/mcp", mcp),
             Route("/packs/{slug}/mcp", mcp),
         ],
@@ -87,106 +62,3 @@ def create_app(library: Library, settings: ServerSettings, clock: Callable[[], i
     # A redirect would repeat the client's Host; no path here ends in a slash.
     app.router.redirect_slashes = False
     return Edge(Access(app, views, settings, clock), settings)
-
-
-class _Routes:
-    def __init__(self, library: Library, workers: Workers, mcp: McpHost) -> None:
-        self._library = library
-        """For the server's health only: whatever else is told comes from the caller's view."""
-        self._workers = workers
-        self._mcp = mcp
-
-    async def index(self, request: Request) -> Response:
-        endpoints = {
-            "/search": f"passages for a query: q (required), {', '.join(list(_SEARCH)[1:])}",
-            "/graph": f"what a node is joined to: id or path, {', '.join(list(_GRAPH)[2:])}",
-            HEALTH: "the packs that are served, and those that were refused",
-            "/mcp": "MCP over all packs (POST)",
-            **{f"/packs/{slug}/mcp": f"MCP over the pack {slug} (POST)" for slug in view_of(request.scope).packs},
-        }
-        return JSONResponse({"name": "octavo", "version": __version__, "endpoints": endpoints})
-
-    async def search(self, request: Request) -> Response:
-        asked = search_request(request.query_params)
-        result = await self._workers.run(view_of(request.scope).search, asked)
-        # After the response is sent: the import must not delay the answer that triggers it.
-        then = BackgroundTask(self._mcp.want) if self._mcp.idle else None
-        return Response(
-            compact_json(result),
-            headers={DIGEST_HEADER: result["digest"]},
-            media_type="application/json",
-            background=then,
-        )
-
-    async def graph(self, request: Request) -> Response:
-        asked = traverse_request(request.query_params)
-        result = await self._workers.run(view_of(request.scope).choose(asked.pack).traverse, asked)
-        return Response(compact_json(result), headers={DIGEST_HEADER: result["digest"]}, media_type="application/json")
-
-    async def health(self, request: Request) -> Response:
-        view = caller_of(request.scope)
-        seen = view or self._library
-        failing = any(pack.degraded for pack in seen.packs.values())
-        status = ("degraded" if seen.refused or failing else "ok") if seen.packs else "down"
-        body: dict[str, Any] = {"status": status}
-        if view is not None:
-            body["packs"] = {
-                slug: {
-                    "digest": pack.digest,
-                    "version": pack.manifest.pack["version"],
-                    "documents": pack.manifest.counts["documents"],
-                    "passages": pack.manifest.counts["passages"],
-                    "degraded": pack.degraded is not None,
-                    **({"reason": pack.degraded} if pack.degraded else {}),
-                }
-                for slug, pack in view.packs.items()
-            }
-            body["refused"] = dict(view.refused)
-        return JSONResponse(body, 200 if seen.packs else 503, {"cache-control": "no-store"})
-
-
-def search_request(parameters: QueryParams) -> SearchRequest:
-    """The search that a query string asks for; raises RequestError, which names the parameter as it is spelled there.
-
-    `tags` may be repeated and may hold several, separated by commas. An empty parameter is an absent one, but for `q`.
-    """
-    return _asked(SearchRequest, _SEARCH, parameters)
-
-
-def traverse_request(parameters: QueryParams) -> TraverseRequest:
-    """The walk that a query string asks for; as `search_request`, with `kinds` the list."""
-    return _asked(TraverseRequest, _GRAPH, parameters)
-
-
-def _asked(model: type[RequestT], fields: Mapping[str, str], parameters: QueryParams) -> RequestT:
-    values: dict[str, Any] = {}
-    for name, value in parameters.multi_items():
-        field = fields.get(name)
-        if field is None:
-            raise RequestError(name[:100], f"unknown; known are {', '.join(fields)}")
-        if field in _LISTS:
-            items = (item.strip() for item in value.split(","))
-            values.setdefault(field, []).extend(item for item in items if item)
-        elif field in values:
-            raise RequestError(name, "given more than once")
-        elif field == "retrieval" and value:
-            values[field] = _mapping(value)
-        elif value or field == "query":
-            values[field] = value
-    try:
-        return parse_request(model, values, strict=False)
-    except RequestError as error:
-        field, _, wrong = str(error).partition(": ")
-        spelling = next((name for name, known in fields.items() if known == field), field)
-        raise RequestError(spelling, wrong) from error
-
-
-def _mapping(text: str) -> dict[str, Any]:
-    """A parameter of the query string that is a JSON object. Raises RequestError."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise RequestError("retrieval", 'expected a JSON object such as {"diversity": 0.3}')
-    return cast(dict[str, Any], value)

@@ -18,7 +18,7 @@ from starlette.datastructures import QueryParams
 
 from fakes import DIGEST, SECRET, FakeLibrary, FakePack
 from octavo_serve.faces import UnavailableError, Workers
-from octavo_serve.over_http.app import search_request
+from octavo_serve.over_http.routes import search_request
 from octavo_serve.over_http.run import bind, make_server
 from octavo_serve.requests import SearchRequest
 from octavo_serve.settings import ServerSettings
