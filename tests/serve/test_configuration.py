@@ -35,6 +35,11 @@ keys:
   - {{name: b, sha256: "{HASH[::-1]}", packs: "*"}}
 rate_limit: {{requests: 10, per_seconds: 60}}
 reranker: {{path: models/small, pairs: 10, milliseconds: 300}}
+poll_seconds: 2
+keep_releases: 0
+mount: [tiny@0123456789ab]
+grace_seconds: 30
+drain_seconds: 10
 """
 
 
@@ -60,6 +65,11 @@ def test_every_key_of_the_file_is_a_setting(file: Path):
         rate_limit=RateLimit(10, 60),
         retrieval={"diversity": 0.3},
         reranker=RerankerSettings(path=file.parent / "models/small", pairs=10, milliseconds=300),
+        poll_seconds=2,
+        keep_releases=0,
+        mount=("tiny@0123456789ab",),
+        grace_seconds=30,
+        drain_seconds=10,
     )
     assert read_file(file).keys() == {field.name for field in fields(ServerSettings)}
 
@@ -104,6 +114,11 @@ def test_every_setting_has_a_variable(tmp_path: Path):
         "OCTAVO_KEYS": json.dumps([{"name": "a", "sha256": HASH, "packs": "*"}]),
         "OCTAVO_RATE_LIMIT": '{"requests": 10, "per_seconds": 60}',
         "OCTAVO_RERANKER": '{"url": "http://127.0.0.1:8080/v1", "model": "m", "key_env": "RERANK_KEY"}',
+        "OCTAVO_POLL_SECONDS": "0",
+        "OCTAVO_KEEP_RELEASES": "3",
+        "OCTAVO_MOUNT": f"tiny@{HASH}, notes@0123456789ab",
+        "OCTAVO_GRACE_SECONDS": "30",
+        "OCTAVO_DRAIN_SECONDS": "10",
     }
     assert variables.keys() == {f"OCTAVO_{field.name.upper()}" for field in fields(ServerSettings)}
     settings = configure(None, variables, {})
@@ -112,6 +127,9 @@ def test_every_setting_has_a_variable(tmp_path: Path):
     assert settings.keys == (Key("a", HASH, ("*",)),)
     assert settings.rate_limit == RateLimit(10, 60)
     assert settings.reranker == RerankerSettings(url="http://127.0.0.1:8080/v1", model="m", key_env="RERANK_KEY")
+    assert settings.mount == (f"tiny@{HASH}", "notes@0123456789ab")
+    assert (settings.poll_seconds, settings.keep_releases) == (0, 3)
+    assert (settings.grace_seconds, settings.drain_seconds) == (30, 10)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +155,9 @@ def test_every_setting_has_a_variable(tmp_path: Path):
         pytest.param(f"host: {{{'x' * 99}: 1}}", "host: found keys and values, expected", id="keys"),
         pytest.param(f"port: {'x' * 99}", "port: found 99 characters, expected", id="long"),
         pytest.param("answer_timeout: .nan", "answer_timeout: found NaN, expected to be a finite number", id="nan"),
+        pytest.param(
+            "mount: [tiny@0123]", "mount: 'tiny@0123', expected slug@digest with 12 to 64 h", id="short digest"
+        ),
         pytest.param("body_timeout: 0", "body_timeout: found 0, expected to be greater than 0", id="no time"),
         pytest.param("audience: all", "audience: found 'all', expected to be 'public', 'friends', ", id="audience"),
         pytest.param("allowed_hosts: x", "allowed_hosts: found 'x', expected to be a valid array", id="no list"),

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from octavo_serve.callers.keys import KEY, MAX_KEY, Key, find_key
 from octavo_serve.callers.rates import Limiter
 from octavo_serve.callers.views import View, Views
-from octavo_serve.over_http.edge import HEALTH
+from octavo_serve.over_http.edge import PROBES
 from octavo_serve.over_http.problems import problem
 from octavo_serve.settings import ServerSettings
 
@@ -25,7 +25,7 @@ _KEY_BYTES = re.compile(KEY.pattern.encode())
 
 
 def caller_of(scope: Scope) -> View | None:
-    """What the caller may see; None for one without a key where keys are needed, who gets as far as `/healthz`."""
+    """What the caller may see; None for one without a key where keys are needed, who gets as far as the probes."""
     return scope[_VIEW]
 
 
@@ -40,10 +40,12 @@ def view_of(scope: Scope) -> View:
 class Access:
     """ASGI middleware that asks for a key where keys are configured, and counts requests where a limit is."""
 
-    def __init__(self, app: ASGIApp, views: Views, settings: ServerSettings, clock: Callable[[], int]) -> None:
-        """`clock` is that of `rates.Limiter`."""
+    def __init__(
+        self, app: ASGIApp, views_of: Callable[[Scope], Views], settings: ServerSettings, clock: Callable[[], int]
+    ) -> None:
+        """`views_of` gives those of the library that a request is bound to; `clock` is that of `rates.Limiter`."""
         self._app = app
-        self._views = views
+        self._views_of = views_of
         self._keys = settings.keys
         self._limit = settings.rate_limit
         self._limiter = Limiter(settings.rate_limit, clock) if settings.rate_limit else None
@@ -58,12 +60,12 @@ class Access:
         if self._keys:
             send = _uncached(send)
             key, refusal = self._authenticate(scope)
-        if scope["path"] == HEALTH:
+        if scope["path"] in PROBES:
             # Probes have no key, and are not to be turned away for asking often.
             refusal = None
         elif refusal is None:
             refusal = self._count(key.name if key else caller_address(scope))
-        scope = {**scope, _VIEW: None if self._keys and key is None else self._views.of(key)}
+        scope = {**scope, _VIEW: None if self._keys and key is None else self._views_of(scope).of(key)}
         await (refusal or self._app)(scope, receive, send)
 
     def _authenticate(self, scope: Scope) -> tuple[Key | None, Response | None]:

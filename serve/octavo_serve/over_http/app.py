@@ -1,4 +1,4 @@
-"""The HTTP face: `GET /search`, `GET /graph`, `GET /healthz`, an index at `/`, and MCP behind the same guard.
+"""The HTTP face: `GET /search`, `GET /graph`, the probes, an index at `/`, and MCP behind the same guard.
 
 Importing this module and answering a search must not import the MCP SDK; `over_mcp.host` says how that is kept.
 """
@@ -17,38 +17,48 @@ from starlette.types import ASGIApp
 
 from octavo_artifact.errors import OctavoError
 from octavo_serve.callers.access import Access
-from octavo_serve.callers.views import Views
 from octavo_serve.faces import Library, Workers
 from octavo_serve.over_http.edge import Edge
+from octavo_serve.over_http.generations import Generations, InGeneration, generation_of
+from octavo_serve.over_http.health import Health
 from octavo_serve.over_http.problems import on_exception, on_http_exception, on_octavo_error
 from octavo_serve.over_http.routes import Routes
 from octavo_serve.over_mcp.host import McpHost
+from octavo_serve.releases import current, following
 from octavo_serve.settings import ServerSettings
 
 
-def create_app(library: Library, settings: ServerSettings, clock: Callable[[], int] = monotonic_ns) -> ASGIApp:
+def create_app(
+    library: Library,
+    settings: ServerSettings,
+    clock: Callable[[], int] = monotonic_ns,
+    stopping: Callable[[], bool] = lambda: False,
+) -> ASGIApp:
     """The application that serves `library`: routes inside, before them who may see what, the guard outermost.
 
-    `clock` gives nanoseconds that never go back, for the rate limit.
+    If the library is live, each request gets what is current when it begins. `clock` gives nanoseconds that never go
+    back, for the rate limit; `stopping` tells whether the server was asked to end.
     """
     workers = Workers(settings.answer_timeout)
-    views = Views(library, settings.keys)
-    mcp = McpHost(views.all, workers)
-    routes = Routes(library, workers, mcp)
+    generations = Generations(lambda: current(library), settings.keys)
+    mcp = McpHost(workers)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
         async with anyio.create_task_group() as tasks:
+            await tasks.start(generations.run)
             tasks.start_soon(mcp.run)
-            try:
-                yield
-            finally:
-                tasks.cancel_scope.cancel()
-                workers.close()
+            async with following(library, settings.poll_seconds, generations.turn):
+                try:
+                    yield
+                finally:
+                    workers.close()
+                    tasks.cancel_scope.cancel()
 
     app = Starlette(
         routes=[
-            *routes.listed,
+            *Routes(workers, mcp).listed,
+            *Health(stopping).listed,
             Route("/mcp", mcp),
             Route("/packs/{slug}/mcp", mcp),
         ],
@@ -61,4 +71,5 @@ def create_app(library: Library, settings: ServerSettings, clock: Callable[[], i
     )
     # A redirect would repeat the client's Host; no path here ends in a slash.
     app.router.redirect_slashes = False
-    return Edge(Access(app, views, settings, clock), settings)
+    access = Access(app, lambda scope: generation_of(scope).views, settings, clock)
+    return Edge(InGeneration(access, generations), settings)

@@ -28,7 +28,7 @@ from octavo_artifact import __version__
 from octavo_artifact.errors import NotFoundError, RequestError
 from octavo_artifact.ids import KNOWLEDGE, knowledge_uri
 from octavo_artifact.schema import Resource
-from octavo_serve.callers.views import View
+from octavo_serve.callers.views import slug_of
 from octavo_serve.faces import Library, Pack, UnavailableError, Workers, compact_json, message, owner_of, pack_of
 from octavo_serve.introduction import introduce, point_to_skills
 from octavo_serve.over_mcp.paging import cursor_of, page_after, refuse_cursor
@@ -125,23 +125,22 @@ _TOOLS = {
 }
 
 
-def session_managers(views: Sequence[View], workers: Workers) -> dict[View | str, StreamableHTTPSessionManager]:
-    """A session manager for each view, and one for each pack by slug, which all share; none is running yet."""
-    servers: dict[View | str, Server[Any]] = {view: make_server(view, workers) for view in views}
-    for view in views:
-        for slug in view.packs:
-            if slug not in servers:
-                servers[slug] = make_server(View(view, frozenset({slug})), workers, slug)
-    return {
-        name: StreamableHTTPSessionManager(
-            server,
-            json_response=True,
-            stateless=True,
-            # `edge` has checked Host and Origin before anything else.
-            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        )
-        for name, server in servers.items()
-    }
+def prepare() -> None:
+    """Make what all servers share, which takes longer than to make a server."""
+    for tool in _TOOLS.values():
+        _schema(tool.request)
+        _schema(tool.result)
+
+
+def session_manager(server: Server[Any]) -> StreamableHTTPSessionManager:
+    """What passes HTTP requests to a server; it is not running yet."""
+    return StreamableHTTPSessionManager(
+        server,
+        json_response=True,
+        stateless=True,
+        # `edge` has checked Host and Origin before anything else.
+        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
 
 
 def make_server(library: Library, workers: Workers, slug: str | None = None) -> Server[Any]:
@@ -192,7 +191,7 @@ def _count_skills(packs: Sequence[Pack]) -> dict[str, int]:
 
 
 class _Face:
-    """The handlers of one server. Packs are looked up at each call, so a release that was swapped in is served."""
+    """The handlers of one server. Packs are looked up at each call, once: one call is answered from one release."""
 
     def __init__(self, library: Library, workers: Workers, slug: str | None) -> None:
         self._library = library
@@ -302,9 +301,9 @@ class _Face:
     def _choose(self, slug: str | None) -> Pack:
         if self._slug is None:
             return self._library.choose(slug)
-        if slug not in (None, self._slug):
+        if slug is not None and slug_of(slug) != self._slug:
             raise NotFoundError("pack", f"only {self._slug} is served here")
-        return self._library.choose(self._slug)
+        return self._library.choose(slug or self._slug)
 
     def _describe(self, tool: _Tool) -> t.Tool:
         slugs = [pack.slug for pack in self.packs()]

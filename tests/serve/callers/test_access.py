@@ -522,10 +522,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def _create_app(clock: Clock, library: Library, settings: ServerSettings) -> Any:
+def _create_app(clock: Clock, library: Library, settings: ServerSettings, **options: Any) -> Any:
     from octavo_serve.over_http.app import create_app
 
-    return create_app(library, settings, clock)
+    return create_app(library, settings, clock, **options)
 
 
 def test_a_key_may_ask_so_often_and_is_told_when_again(catalog: Catalog, clock: Clock):
