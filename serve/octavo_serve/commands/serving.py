@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
@@ -85,6 +86,8 @@ def _serve(arguments: Namespace) -> int:
             print(f"octavo: key {key.name} is for {slug}, which is not served", file=sys.stderr)
     listener = bind(settings)
     _log()
+    # Until the server listens for it, which it does once it runs: before, it would be the end.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     _announce(address(listener), list(releases.packs.values()), keyed=bool(settings.keys))
     serve(releases, settings, listener)
     return 0
