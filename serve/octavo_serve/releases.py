@@ -56,7 +56,7 @@ class _Look:
 class _Shelf:
     """The releases of one pack; none at all for a folder that is no pack's."""
 
-    look: _Look
+    look: _Look = field(compare=False)
     current: OpenPack | None = None
     kept: tuple[OpenPack, ...] = ()
     """Those that were current before, the latest first."""
@@ -131,8 +131,9 @@ class Releases:
                 return self.current
             self._complaint = ""
             self._shelves = after
-            self.current = self._catalog()
-            _tell(before, after, monotonic() - began)
+            if after != before:  # a build that began in the folder changes its look only
+                self.current = self._catalog()
+                _tell(before, after, monotonic() - began)
             return self.current
 
     @property

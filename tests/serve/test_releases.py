@@ -68,6 +68,15 @@ def test_without_a_change_a_look_opens_nothing(here: History, opened: list[str])
     assert opened == []
 
 
+def test_a_build_that_begins_beside_the_releases_changes_nothing(here: History, opened: list[str]) -> None:
+    releases = Releases(here.dist)
+    catalog = releases.current
+    opened.clear()
+    (here.dist / "tiny" / ".staging-0123").mkdir()
+    assert releases.refresh() is catalog
+    assert opened == []
+
+
 def test_a_pointer_that_is_written_in_place_is_followed_too(here: History) -> None:
     releases = Releases(here.dist)
     (here.dist / "tiny" / POINTER).write_text(f'{{"digest":"{here.second}"}}')

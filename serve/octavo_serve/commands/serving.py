@@ -128,10 +128,12 @@ def _stdio_arguments(parser: ArgumentParser) -> None:
 def _stdio(arguments: Namespace) -> int:
     from octavo_serve.over_mcp.stdio import run_stdio
     from octavo_serve.search import Operator
+    from octavo_serve.settings import ServerSettings
 
     operator = Operator(lexical_only=bool(arguments.lexical_only))
     _log()
-    run_stdio(servable(arguments.dist, arguments.today, arguments.audience, operator))
+    keep = ServerSettings().keep_releases
+    run_stdio(servable(arguments.dist, arguments.today, arguments.audience, operator, keep=keep))
     return 0
 
 
