@@ -6,6 +6,7 @@ waits for the first of: an MCP request, an answered search, two quiet seconds.
 
 from __future__ import annotations
 
+import gc
 import logging
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,8 @@ class McpHost:
             await self._wanted.wait()
         try:
             await run_sync(self._load)
+            # The SDK's 100,000 objects stay: a collection that walks them stops everything for 50 ms each time.
+            gc.freeze()
             self._loaded = True
         except Exception:
             # Search goes on without MCP; each MCP request is answered with status 500.
