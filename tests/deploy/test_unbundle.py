@@ -108,12 +108,17 @@ def test_all_is_there_and_current(place: Place) -> None:
     assert tree(place.dist) == tree(place.artifact.parents[1])
 
 
+def written(dist: Path) -> dict[Path, tuple[int, int]]:
+    """By file: which one it is, and when it was written."""
+    return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in dist.rglob("*") if path.is_file()}
+
+
 def test_a_second_time_changes_nothing(place: Place) -> None:
     place.take()
-    before = {path: path.stat() for path in place.dist.rglob("*") if path.is_file()}
+    before = written(place.dist)
     done = place.take()
     assert (done.wrote_release, done.wrote_encoder) == (False, False)
-    assert {path: path.stat() for path in place.dist.rglob("*") if path.is_file()} == before
+    assert written(place.dist) == before
 
 
 def test_the_pointer_may_stay(place: Place) -> None:
