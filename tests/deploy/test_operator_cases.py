@@ -127,7 +127,7 @@ def test_with_the_model_no_socket_is_opened(built: Path, tmp_path: Path) -> None
     log = tmp_path / "log"
     watch = ["strace", "-f", "-qq", "-o", log, "-e", "trace=socket,socketpair", "-e", "signal=none"]
 
-    def sockets(*command: object) -> list[str]:
+    def sockets(*command: str | Path) -> list[str]:
         done = subprocess.run(
             [*watch, *command], capture_output=True, text=True, timeout=120, env=bare(tmp_path), check=False
         )
