@@ -24,6 +24,7 @@ from octavo_artifact.schema import AUDIENCES, Resource
 from octavo_serve import reading
 from octavo_serve.callers.views import choose
 from octavo_serve.collection import Collection, Index
+from octavo_serve.completion import Names
 from octavo_serve.encoder import AbsentEncoder, Encoder, open_encoder
 from octavo_serve.graph import Relations, traverse
 from octavo_serve.lexical import LexicalIndex
@@ -120,6 +121,14 @@ class OpenPack:
     def directory(self, uri: str) -> Sequence[Entry]:
         """What lies directly in a directory of a skill. Raises NotFoundError."""
         return read_directory(self._tables.resources, uri)
+
+    def names(self, prefix: str, pattern: str) -> Names:
+        """What follows a prefix in the URIs of resources; see `faces.Pack`."""
+        return self._tables.names(prefix, pattern)
+
+    def always(self) -> Names:
+        """The paths of the documents that are meant to be always in context."""
+        return self._tables.always
 
     def prompts(self) -> Sequence[Prompt]:
         """The prompts the pack offers, sorted by name."""

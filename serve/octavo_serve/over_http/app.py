@@ -33,7 +33,7 @@ def create_app(library: Library, settings: ServerSettings, clock: Callable[[], i
     """
     workers = Workers(settings.answer_timeout)
     views = Views(library, settings.keys)
-    mcp = McpHost(views.all, workers)
+    mcp = McpHost(workers, public=not settings.keys)
     routes = Routes(library, workers, mcp)
 
     @asynccontextmanager

@@ -7,17 +7,18 @@ waits for the first of: an MCP request, an answered search, two quiet seconds.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio.to_thread import run_sync
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from octavo_artifact.errors import NotFoundError
 from octavo_serve.callers.access import view_of
-from octavo_serve.callers.views import View
 from octavo_serve.faces import UnavailableError, Workers
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 _QUIET = 2.0
 _READY_TIMEOUT = 30.0
@@ -26,14 +27,15 @@ _logger = logging.getLogger(__name__)
 
 
 class McpHost:
-    """Builds the MCP servers in the background, keeps their sessions running and passes requests on."""
+    """Builds the MCP server in the background, keeps it running and passes requests on."""
 
-    def __init__(self, views: Sequence[View], workers: Workers) -> None:
-        self._views = views
+    def __init__(self, workers: Workers, *, public: bool) -> None:
+        """`public` says that all callers may see the same."""
         self._workers = workers
+        self._public = public
         self._wanted = anyio.Event()
         self._ready = anyio.Event()
-        self._endpoints: Mapping[View | str, ASGIApp] | None = None
+        self._app: ASGIApp | None = None
 
     @property
     def idle(self) -> bool:
@@ -50,10 +52,9 @@ class McpHost:
             await self._wanted.wait()
         async with AsyncExitStack() as stack:
             try:
-                managers = await run_sync(self._build)
-                for manager in managers.values():
-                    await stack.enter_async_context(manager.run())
-                self._endpoints = {name: manager.handle_request for name, manager in managers.items()}
+                manager = await run_sync(self._build)
+                await stack.enter_async_context(manager.run())
+                self._app = manager.handle_request
             except Exception:
                 # Search goes on without MCP; each MCP request is answered with status 500.
                 _logger.exception("MCP cannot be served")
@@ -63,20 +64,19 @@ class McpHost:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer at `/mcp` for all packs of the caller's view, at `/packs/{slug}/mcp` for one."""
         view = view_of(scope)
-        slug = scope["path_params"].get("slug")
-        if slug is not None and slug not in view.packs:
-            raise NotFoundError("pack", "no pack of this name is served")
+        if (name := scope["path_params"].get("slug")) is not None:
+            view.choose(name)
         if not self._ready.is_set():
             await self.want()
             with anyio.move_on_after(_READY_TIMEOUT) as waiting:
                 await self._ready.wait()
             if waiting.cancelled_caught:
                 raise UnavailableError("MCP is still starting")
-        if self._endpoints is None:
+        if self._app is None:
             raise RuntimeError("MCP could not be started")
-        await self._endpoints[view if slug is None else slug](scope, receive, send)
+        await self._app(scope, receive, send)
 
-    def _build(self):
-        from octavo_serve.over_mcp.app import session_managers
+    def _build(self) -> StreamableHTTPSessionManager:
+        from octavo_serve.over_mcp.app import session_manager
 
-        return session_managers(self._views, self._workers)
+        return session_manager(self._workers, public=self._public)

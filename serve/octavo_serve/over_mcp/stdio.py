@@ -29,10 +29,11 @@ async def _serve(library: Library) -> None:
     from mcp.server.stdio import stdio_server
 
     from octavo_serve.over_mcp.app import make_server
+    from octavo_serve.over_mcp.endpoint import Endpoint
 
     timeout = ServerSettings().answer_timeout
     workers = Workers(timeout)
-    server = make_server(library, workers)
+    server = make_server(lambda ctx: Endpoint(library), workers)
     asked, incoming = anyio.create_memory_object_stream["SessionMessage | Exception"]()
     outgoing, answered = anyio.create_memory_object_stream["SessionMessage"]()
     relay = _Relay()
