@@ -49,6 +49,9 @@ def test_a_client_searches_reads_what_it_found_and_lists(
                 assert not answer.is_error, answer.content
                 Draft202012Validator(tools[name].output_schema).validate(answer.structured_content)
                 assert answer.structured_content["digest"] in answer.content[0].text
+                for link in answer.content[1:]:
+                    assert link.uri in [hit["uri"] for hit in answer.structured_content["results"]]
+                    assert (await client.read_resource(link.uri)).contents
                 return answer.structured_content
 
             found = await call("ep_search", query="the display shows E-17, what now?")

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from octavo_artifact.errors import RequestError
 from octavo_serve.catalog import OpenPack, open_catalog
 from octavo_serve.faces import compact_json
+from octavo_serve.over_mcp.app import answered
+from octavo_serve.over_mcp.tools import TOOLS, described
 from octavo_serve.pages import BYTES_PER_TOKEN, page_of_bytes
 from octavo_serve.reconstruct import prove
 from octavo_serve.requests import (
@@ -192,6 +195,39 @@ def test_a_cursor_is_of_one_question_of_one_release(pack: OpenPack, built: Path)
         pack.read(ReadRequest(path="ferry-00.md", cursor=cursor))
     with pytest.raises(RequestError, match="cursor: "):
         pack.traverse(TraverseRequest(path="ferry-00.md", cursor=cursor))
+
+
+@pytest.mark.parametrize(
+    ("tool", "asked"),
+    [
+        pytest.param("ep_search", {"query": "which load does ferry 9 carry"}, id="hits"),
+        pytest.param("ep_search", {"query": "zeppelin", "max_tokens": MIN_TOKENS, "gate": "off"}, id="cut"),
+        pytest.param("ep_search", {"query": "the", "max_tokens": 2_000, "compact": True, "gate": "off"}, id="compact"),
+        pytest.param("ep_search", {"query": "ferry", "reconstruct": True, "explain": True, "gate": "off"}, id="all"),
+        pytest.param("ep_search", {"query": "  "}, id="none"),
+        pytest.param("ep_search", {"query": "ferry", "type": "nothing"}, id="filtered"),
+        pytest.param("ep_read", {"path": "book.md"}, id="part"),
+        pytest.param("ep_read", {"path": "empty.md"}, id="empty"),
+        pytest.param("ep_list_topics", {"max_tokens": MIN_TOKENS}, id="topics"),
+        pytest.param("ep_graph_traverse", {"path": "ferry-00.md", "max_tokens": MIN_TOKENS}, id="walk"),
+    ],
+)
+def test_every_answer_fits_its_schema_and_reads_as_text(pack: OpenPack, tool: str, asked: dict[str, Any]) -> None:
+    known = TOOLS[tool]
+    (schema,) = (each["outputSchema"] for each in described(()) if each["name"] == tool)
+    (arguments,) = (each["inputSchema"] for each in described(()) if each["name"] == tool)
+    Draft202012Validator(arguments).validate(asked)
+    request = parse_request(known.request, asked, strict=True)
+    answer = answered(known, request, known.work(pack)(request))
+    Draft202012Validator(schema).validate(answer["structuredContent"])
+    text, *links = answer["content"]
+    assert answer["structuredContent"]["digest"] in text["text"]
+    assert len(links) <= 3
+    if asked.get("compact"):
+        assert all("text" not in hit for hit in answer["structuredContent"]["results"])
+    for hit in answer["structuredContent"].get("results", ()):
+        assert hit["fragment_id"] in text["text"]
+        assert hit.get("text", "").strip() in text["text"]
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,8 @@ PAGE = 200
 
 MAX_INSTRUCTIONS = 1500
 
-MAX_LINKS = 5
-"""Documents of a search's passages that are linked as resources."""
+MAX_LINKS = 3
+"""Documents of a search's passages that are linked as resources; each costs the SDK 13 µs to check."""
 
 _RESOURCE_NOT_FOUND_2025 = -32002
 """What 2025-11-25 and earlier prescribe; later versions say INVALID_PARAMS."""
@@ -152,7 +152,7 @@ class _Face:
         try:
             request = parse_request(tool.request, params.arguments or {}, strict=True)
             work = tool.asked_of(self._find(ctx), request)
-            return await self._workers.run(lambda asked: _answer(tool, asked, work(asked)), request)
+            return await self._workers.run(lambda asked: answered(tool, asked, work(asked)), request)
         except (RequestError, UnavailableError) as error:
             return {**_COMPLETE, "content": [_text(message(error))], "isError": True}
 
@@ -207,7 +207,7 @@ def _all_resources(packs: Sequence[Pack]) -> list[Resource]:
     return [resource for pack in packs for resource in pack.resources()]
 
 
-def _answer(tool: Tool, request: Any, result: Any) -> dict[str, Any]:
+def answered(tool: Tool, request: Any, result: Any) -> dict[str, Any]:
     """A result as text for a model, links to its documents, and the full record.
 
     A compact answer has the passages' text once, in the text block: every host shows a model that, or else citations
