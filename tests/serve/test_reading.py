@@ -7,7 +7,7 @@ import pytest
 
 from octavo_artifact.errors import NotFoundError, RequestError
 from octavo_serve.catalog import OpenPack, open_catalog
-from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest
+from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from running import TINY, octavo
 
 
@@ -68,6 +68,23 @@ def test_every_hit_resolves_by_each_of_its_names(odd: OpenPack) -> None:
         for name in (hit["id"], hit["uri"], hit["fragment_id"], hit["source_file"]):
             assert odd.read(ReadRequest(id=name))["path"] == hit["source_file"]
         assert odd.resource(hit["uri"])[0].name == hit["source_file"]
+
+
+def test_every_name_that_any_answer_gives_is_read(tiny: OpenPack) -> None:
+    found = tiny.search(SearchRequest(query="hard water", max_results=1))
+    refused = tiny.search(SearchRequest(query="who won the cup final in 1974", retrieval={"refuse_below": 1.0}))
+    walk = tiny.traverse(TraverseRequest(path="workflows/descale.md", depth=3))
+    assert any(hit["requires_expanded"] or hit["graph_expanded"] for hit in found["results"])
+    assert refused["nearest"]
+    names = {hit[name] for hit in found["results"] for name in ("id", "uri", "fragment_id", "source_file")}
+    names |= {name for hit in found["results"] for name in hit["duplicates"]}
+    names |= {near["id"] for near in refused["nearest"]} | {node["id"] for node in walk["nodes"]}
+    topics = [topic for topics in tiny.topics(TopicsRequest()).get("topics").values() for topic in topics]
+    names |= {name for topic in topics for name in (topic["id"], topic["path"])}
+    for name in names:
+        assert tiny.read(ReadRequest(id=name))["content"]
+    for uri in {hit["uri"] for hit in found["results"]} | {node["uri"] for node in walk["nodes"] if node["uri"]}:
+        assert tiny.resource(uri)[1]
 
 
 def test_every_resource_reads_as_the_bytes_it_promises(odd: OpenPack) -> None:

@@ -124,6 +124,7 @@ def _describe(tool: Tool, slugs: tuple[str, ...]) -> dict[str, Any]:
 @cache
 def _schema(shape: Any) -> dict[str, Any]:
     schema = shape.model_json_schema() if issubclass(shape, BaseModel) else TypeAdapter(shape).json_schema()
+    schema.pop("description", None)  # the tool's own says it
     return _without_noise(schema)
 
 

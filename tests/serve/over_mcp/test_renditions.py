@@ -29,7 +29,7 @@ def test_a_passage_is_told_with_what_makes_it_less_reliable() -> None:
     text = search_text(result)
     assert f"Several packs, releases {DIGEST}\nDegraded: without encoder" in text
     assert "Doubtful (probability 0.2): read before you cite." in text
-    assert "## 1. A › Oil of, expired 2026-12-31, required by a result\npumps/a.md:1-1 - pumps/a#" in text
+    assert "## 1. A > Oil of, expired 2026-12-31, required by a result\npumps/a.md:1-1 - pumps/a#" in text
     assert "[cut for its size; read on with ep_read from start_line 7]" in text
     assert "## 2. A, should have been verified again, linked with a result\n" in text
 
