@@ -99,7 +99,7 @@ def test_the_session_of_an_earlier_server_is_served(host: str) -> None:
 def test_twenty_clients_are_served_at_once(host: str) -> None:
     versions = ["2025-11-25", MODERN] * 10
     with ThreadPoolExecutor(20) as clients:
-        answers = clients.map(lambda version: called(host, version), versions)
+        answers = clients.map(called, [host] * 20, versions)
     assert list(answers) == [2] * 20
 
 
