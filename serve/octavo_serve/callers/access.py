@@ -15,13 +15,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from octavo_serve.callers.keys import KEY, MAX_KEY, Key, find_key
 from octavo_serve.callers.rates import Limiter
-from octavo_serve.callers.views import View, Views
+from octavo_serve.callers.views import View
+from octavo_serve.faces import Library
 from octavo_serve.over_http.edge import PROBES
 from octavo_serve.over_http.problems import problem
 from octavo_serve.settings import ServerSettings
 
+_LIBRARY = "octavo.library"
 _VIEW = "octavo.view"
 _KEY_BYTES = re.compile(KEY.pattern.encode())
+
+
+def library_of(scope: Scope) -> Library:
+    """The library that answers the request, as it was when the request began; for what is told of the whole server."""
+    return scope[_LIBRARY]
 
 
 def caller_of(scope: Scope) -> View | None:
@@ -41,11 +48,11 @@ class Access:
     """ASGI middleware that asks for a key where keys are configured, and counts requests where a limit is."""
 
     def __init__(
-        self, app: ASGIApp, views_of: Callable[[Scope], Views], settings: ServerSettings, clock: Callable[[], int]
+        self, app: ASGIApp, current: Callable[[], Library], settings: ServerSettings, clock: Callable[[], int]
     ) -> None:
-        """`views_of` gives those of the library that a request is bound to; `clock` is that of `rates.Limiter`."""
+        """`current` gives the library that a request is bound to until it ends; `clock` is that of `rates.Limiter`."""
         self._app = app
-        self._views_of = views_of
+        self._current = current
         self._keys = settings.keys
         self._limit = settings.rate_limit
         self._limiter = Limiter(settings.rate_limit, clock) if settings.rate_limit else None
@@ -65,7 +72,9 @@ class Access:
             refusal = None
         elif refusal is None:
             refusal = self._count(key.name if key else caller_address(scope))
-        scope = {**scope, _VIEW: None if self._keys and key is None else self._views_of(scope).of(key)}
+        library = self._current()
+        view = None if self._keys and key is None else View(library, key.slugs if key else None)
+        scope = {**scope, _LIBRARY: library, _VIEW: view}
         await (refusal or self._app)(scope, receive, send)
 
     def _authenticate(self, scope: Scope) -> tuple[Key | None, Response | None]:

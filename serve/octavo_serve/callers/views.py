@@ -6,14 +6,13 @@ Light to import: the shell's commands choose packs too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from octavo_artifact.errors import NotFoundError, RequestError
 
 if TYPE_CHECKING:
-    from octavo_serve.callers.keys import Key
     from octavo_serve.catalog import Refusal
     from octavo_serve.faces import Library, Pack
     from octavo_serve.requests import SearchRequest
@@ -127,14 +126,3 @@ class Mounted:
     def choose(self, name: str | None) -> Pack:
         """It, unless another is named; see `choose`."""
         return choose(self.packs, name, lambda: self.releases)
-
-
-class Views:
-    """The views of a library: one for each different set of packs that keys open, or one of everything."""
-
-    def __init__(self, library: Library, keys: Sequence[Key]) -> None:
-        self._by_slugs = {slugs: View(library, slugs) for slugs in ([key.slugs for key in keys] or [None])}
-
-    def of(self, key: Key | None) -> View:
-        """That of a key, or that of a server without keys."""
-        return self._by_slugs[key.slugs if key else None]

@@ -19,7 +19,6 @@ from octavo_artifact.errors import OctavoError
 from octavo_serve.callers.access import Access
 from octavo_serve.faces import Library, Workers
 from octavo_serve.over_http.edge import Edge
-from octavo_serve.over_http.generations import Generations, InGeneration, generation_of
 from octavo_serve.over_http.health import Health
 from octavo_serve.over_http.problems import on_exception, on_http_exception, on_octavo_error
 from octavo_serve.over_http.routes import Routes
@@ -40,15 +39,13 @@ def create_app(
     back, for the rate limit; `stopping` tells whether the server was asked to end.
     """
     workers = Workers(settings.answer_timeout)
-    generations = Generations(lambda: current(library), settings.keys)
-    mcp = McpHost(workers)
+    mcp = McpHost(workers, public=not settings.keys)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
         async with anyio.create_task_group() as tasks:
-            await tasks.start(generations.run)
             tasks.start_soon(mcp.run)
-            async with following(library, settings.poll_seconds, generations.turn):
+            async with following(library, settings.poll_seconds, hangup=True):
                 try:
                     yield
                 finally:
@@ -71,5 +68,4 @@ def create_app(
     )
     # A redirect would repeat the client's Host; no path here ends in a slash.
     app.router.redirect_slashes = False
-    access = Access(app, lambda scope: generation_of(scope).views, settings, clock)
-    return Edge(InGeneration(access, generations), settings)
+    return Edge(Access(app, lambda: current(library), settings, clock), settings)
