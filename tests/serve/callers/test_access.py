@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
-import logging
-import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,16 +13,13 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
 
+from listening import CALL, ERAS, Clock, Running, connected, listening, swapped
 from octavo_artifact.ids import sha256_hex
 from octavo_serve.callers.keys import Key, new_key
 from octavo_serve.callers.rates import RateLimit
 from octavo_serve.catalog import Catalog, open_catalog
-from octavo_serve.faces import Library
-from octavo_serve.over_http.run import address, bind, make_server
 from octavo_serve.settings import ServerSettings
 
 pytestmark = pytest.mark.anyio
@@ -38,98 +32,10 @@ KEYED = ServerSettings(port=0, keys=KEYS)
 ABSENT = "nones"
 """A slug that nobody serves, as long as the one that is foreign."""
 
-ERAS = ("legacy", "2026-07-28")
-CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
-
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-@dataclass
-class Running:
-    url: str
-    log: list[logging.LogRecord]
-
-    def ask(
-        self,
-        target: str,
-        key: str | None = None,
-        *,
-        method: str = "GET",
-        body: bytes | None = None,
-        headers: list[tuple[str, bytes]] | None = None,
-    ) -> Answer:
-        connection = http.client.HTTPConnection(self.url.partition("//")[2], timeout=20)
-        sent = list(headers or ())
-        if key is not None:
-            sent.append(("Authorization", f"Bearer {key}".encode()))
-        if body is not None:
-            sent += [("Content-Type", b"application/json"), ("Accept", b"application/json, text/event-stream")]
-        try:
-            connection.putrequest(method, target)
-            for name, value in sent:
-                connection.putheader(name, value)
-            if body is not None:
-                connection.putheader("Content-Length", str(len(body)))
-            connection.endheaders(body)
-            response = connection.getresponse()
-            return Answer(
-                response.status,
-                {name.lower(): value for name, value in response.getheaders() if name.lower() != "date"},
-                response.read(),
-            )
-        finally:
-            connection.close()
-
-    def post(self, target: str, key: str | None = None, body: Any = CALL) -> Answer:
-        return self.ask(target, key, method="POST", body=json.dumps(body).encode())
-
-    def said(self) -> str:
-        """All that was logged, tracebacks included."""
-        return "\n".join(map(logging.Formatter().format, self.log))
-
-
-class Keeping(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.DEBUG)
-        self.records: list[logging.LogRecord] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.records.append(record)
-
-
-@contextmanager
-def serving(library: Library, settings: ServerSettings) -> Generator[Running]:
-    root, kept = logging.getLogger(), Keeping()
-    level = root.level
-    root.addHandler(kept)
-    root.setLevel(logging.DEBUG)
-    listener = bind(settings)
-    server = make_server(library, settings)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        yield Running(address(listener), kept.records)
-    finally:
-        server.should_exit = True
-        thread.join(20)
-        listener.close()
-        root.removeHandler(kept)
-        root.setLevel(level)
-        assert not thread.is_alive()
 
 
 @pytest.fixture(scope="module")
@@ -140,23 +46,14 @@ def catalog(built: Path) -> Catalog:
 
 @pytest.fixture(scope="module")
 def keyed(catalog: Catalog) -> Iterator[Running]:
-    with serving(catalog, KEYED) as running:
+    with listening(catalog, KEYED) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def open_to_all(catalog: Catalog) -> Iterator[Running]:
-    with serving(catalog, ServerSettings(port=0)) as running:
+    with listening(catalog, ServerSettings(port=0)) as running:
         yield running
-
-
-@asynccontextmanager
-async def connected(url: str, key: str, mode: Any = "auto") -> AsyncGenerator[Client]:
-    async with (
-        create_mcp_http_client({"Authorization": f"Bearer {key}"}) as http_client,
-        Client(streamable_http_client(url, http_client=http_client), mode=mode) as client,
-    ):
-        yield client
 
 
 # Without a key, or with something else for one
@@ -292,11 +189,6 @@ def test_without_keys_in_the_configuration_the_header_is_ignored(open_to_all: Ru
 
 
 # With a key for one pack, asking for another
-
-
-def swapped(answer: Answer, slug: str) -> tuple[int, dict[str, str], bytes]:
-    """An answer in which the client's own word is replaced, if it was repeated."""
-    return answer.status, answer.headers, answer.body.replace(slug.encode(), b"SLUG")
 
 
 @pytest.mark.parametrize(
@@ -491,7 +383,7 @@ async def test_callers_at_the_same_time_get_their_own_answers(keyed: Running):
 
 
 def test_neither_keys_nor_hashes_nor_packs_are_in_the_log(catalog: Catalog):
-    with serving(catalog, KEYED) as running:
+    with listening(catalog, KEYED) as running:
         for key in (TINY, new_key(), None):
             for target in EVERYWHERE:
                 running.post(target, key) if target.endswith("mcp") else running.ask(target, key)
@@ -507,29 +399,13 @@ def test_neither_keys_nor_hashes_nor_packs_are_in_the_log(catalog: Catalog):
 # Asking too often
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0
-
-    def __call__(self) -> int:
-        return self.now
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr("octavo_serve.over_http.run.create_app", partial(_create_app, clock))
-    return clock
-
-
-def _create_app(clock: Clock, library: Library, settings: ServerSettings) -> Any:
-    from octavo_serve.over_http.app import create_app
-
-    return create_app(library, settings, clock)
+    return Clock.of_the_server(monkeypatch)
 
 
 def test_a_key_may_ask_so_often_and_is_told_when_again(catalog: Catalog, clock: Clock):
-    with serving(catalog, replace(KEYED, rate_limit=RateLimit(2, 60))) as running:
+    with listening(catalog, replace(KEYED, rate_limit=RateLimit(2, 60))) as running:
         assert [running.ask("/search?q=tea", NOTES).status for _ in range(2)] == [200, 200]
         for answer in (running.ask("/search?q=tea", NOTES), running.post("/mcp", NOTES), running.ask("/no", NOTES)):
             assert (answer.status, answer.headers["retry-after"]) == (429, "30")
@@ -543,13 +419,13 @@ def test_a_key_may_ask_so_often_and_is_told_when_again(catalog: Catalog, clock: 
 
 
 def test_requests_that_are_wrong_are_counted_too_and_health_is_not(catalog: Catalog, clock: Clock):
-    with serving(catalog, replace(KEYED, rate_limit=RateLimit(2, 60))) as running:
+    with listening(catalog, replace(KEYED, rate_limit=RateLimit(2, 60))) as running:
         asked = [running.ask(target, TINY).status for target in ("/no", "/healthz", "/search", "/healthz", "/")]
     assert asked == [404, 200, 422, 200, 429]
 
 
 def test_without_keys_an_address_is_counted(catalog: Catalog, clock: Clock):
-    with serving(catalog, ServerSettings(port=0, rate_limit=RateLimit(1, 5))) as running:
+    with listening(catalog, ServerSettings(port=0, rate_limit=RateLimit(1, 5))) as running:
         assert [running.ask("/").status for _ in range(2)] == [200, 429]
         assert running.ask("/healthz").status == 200
         assert running.post("/mcp").headers["retry-after"] == "5"
