@@ -63,7 +63,7 @@ class Access:
             refusal = None
         elif refusal is None:
             refusal = self._count(key.name if key else caller_address(scope))
-        scope = {**scope, _VIEW: None if self._keys and key is None else self._views.of(key)}
+        scope = {**scope, _VIEW: None if self._keys and key is None else self._views.of(key.slugs if key else None)}
         await (refusal or self._app)(scope, receive, send)
 
     def _authenticate(self, scope: Scope) -> tuple[Key | None, Response | None]:

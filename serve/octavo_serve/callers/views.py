@@ -5,17 +5,20 @@ Light to import: the shell's commands choose packs too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from octavo_artifact.errors import NotFoundError, RequestError
 
 if TYPE_CHECKING:
-    from octavo_serve.callers.keys import Key
     from octavo_serve.faces import Library, Pack
     from octavo_serve.requests import SearchRequest
     from octavo_serve.results import SearchResult
+
+MAX_VIEWS = 256
+"""Sets of packs that are kept: tokens may have scopes for any."""
 
 PackT = TypeVar("PackT")
 
@@ -69,16 +72,16 @@ class View:
 
 
 class Views:
-    """The views of a library: one for each different set of packs that keys open, or one of everything."""
+    """The views of a library: one for each set of packs that callers may know of, made when it is first asked for."""
 
-    def __init__(self, library: Library, keys: Sequence[Key]) -> None:
-        self._by_slugs = {slugs: View(library, slugs) for slugs in ([key.slugs for key in keys] or [None])}
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._by_slugs: OrderedDict[frozenset[str] | None, View] = OrderedDict()
 
-    @property
-    def all(self) -> Sequence[View]:
-        """Each once."""
-        return list(self._by_slugs.values())
-
-    def of(self, key: Key | None) -> View:
-        """That of a key, or that of a server without keys."""
-        return self._by_slugs[key.slugs if key else None]
+    def of(self, slugs: frozenset[str] | None) -> View:
+        """The view of these packs, None for all; the same object while it is among the `MAX_VIEWS` last asked for."""
+        view = self._by_slugs.setdefault(slugs, View(self._library, slugs))
+        self._by_slugs.move_to_end(slugs)
+        if len(self._by_slugs) > MAX_VIEWS:
+            self._by_slugs.popitem(last=False)
+        return view

@@ -32,8 +32,7 @@ def create_app(library: Library, settings: ServerSettings, clock: Callable[[], i
     `clock` gives nanoseconds that never go back, for the rate limit.
     """
     workers = Workers(settings.answer_timeout)
-    views = Views(library, settings.keys)
-    mcp = McpHost(views.all, workers)
+    mcp = McpHost(workers)
     routes = Routes(library, workers, mcp)
 
     @asynccontextmanager
@@ -61,4 +60,4 @@ def create_app(library: Library, settings: ServerSettings, clock: Callable[[], i
     )
     # A redirect would repeat the client's Host; no path here ends in a slash.
     app.router.redirect_slashes = False
-    return Edge(Access(app, views, settings, clock), settings)
+    return Edge(Access(app, Views(library), settings, clock), settings)

@@ -125,23 +125,16 @@ _TOOLS = {
 }
 
 
-def session_managers(views: Sequence[View], workers: Workers) -> dict[View | str, StreamableHTTPSessionManager]:
-    """A session manager for each view, and one for each pack by slug, which all share; none is running yet."""
-    servers: dict[View | str, Server[Any]] = {view: make_server(view, workers) for view in views}
-    for view in views:
-        for slug in view.packs:
-            if slug not in servers:
-                servers[slug] = make_server(View(view, frozenset({slug})), workers, slug)
-    return {
-        name: StreamableHTTPSessionManager(
-            server,
-            json_response=True,
-            stateless=True,
-            # `edge` has checked Host and Origin before anything else.
-            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        )
-        for name, server in servers.items()
-    }
+def session_manager(view: View, workers: Workers, slug: str | None = None) -> StreamableHTTPSessionManager:
+    """The session manager of one pack, whoever sees it, or of all packs of a view; it is not running yet."""
+    library = view if slug is None else View(view, frozenset({slug}))
+    return StreamableHTTPSessionManager(
+        make_server(library, workers, slug),
+        json_response=True,
+        stateless=True,
+        # `edge` has checked Host and Origin before anything else.
+        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
 
 
 def make_server(library: Library, workers: Workers, slug: str | None = None) -> Server[Any]:

@@ -7,10 +7,12 @@ waits for the first of: an MCP request, an answered search, two quiet seconds.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections import OrderedDict
+from dataclasses import dataclass
+from importlib import import_module
 
 import anyio
+from anyio.abc import TaskGroup, TaskStatus
 from anyio.to_thread import run_sync
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -21,19 +23,25 @@ from octavo_serve.faces import UnavailableError, Workers
 
 _QUIET = 2.0
 _READY_TIMEOUT = 30.0
+_APP = "octavo_serve.over_mcp.app"
+
+MAX_ENDPOINTS = 512
+"""MCP servers that are kept: tokens may open any set of packs."""
 
 _logger = logging.getLogger(__name__)
 
 
 class McpHost:
-    """Builds the MCP servers in the background, keeps their sessions running and passes requests on."""
+    """Builds an MCP server for each view and each pack when it is first asked, and passes requests on."""
 
-    def __init__(self, views: Sequence[View], workers: Workers) -> None:
-        self._views = views
+    def __init__(self, workers: Workers) -> None:
         self._workers = workers
         self._wanted = anyio.Event()
         self._ready = anyio.Event()
-        self._endpoints: Mapping[View | str, ASGIApp] | None = None
+        self._starting = anyio.Lock()
+        self._tasks: TaskGroup | None = None
+        self._endpoints: OrderedDict[frozenset[str] | str | None, _Endpoint] = OrderedDict()
+        """By the packs of a view, or by the slug of a pack; the one unused for longest first."""
 
     @property
     def idle(self) -> bool:
@@ -45,15 +53,13 @@ class McpHost:
         self._wanted.set()
 
     async def run(self) -> None:
-        """Serve until cancelled; session managers must be entered and left by one task, and this is it."""
+        """Serve until cancelled."""
         with anyio.move_on_after(_QUIET):
             await self._wanted.wait()
-        async with AsyncExitStack() as stack:
+        async with anyio.create_task_group() as tasks:
             try:
-                managers = await run_sync(self._build)
-                for manager in managers.values():
-                    await stack.enter_async_context(manager.run())
-                self._endpoints = {name: manager.handle_request for name, manager in managers.items()}
+                await run_sync(import_module, _APP)
+                self._tasks = tasks
             except Exception:
                 # Search goes on without MCP; each MCP request is answered with status 500.
                 _logger.exception("MCP cannot be served")
@@ -72,11 +78,46 @@ class McpHost:
                 await self._ready.wait()
             if waiting.cancelled_caught:
                 raise UnavailableError("MCP is still starting")
-        if self._endpoints is None:
+        if self._tasks is None:
             raise RuntimeError("MCP could not be started")
-        await self._endpoints[view if slug is None else slug](scope, receive, send)
+        endpoint = await self._endpoint(self._tasks, view, slug)
+        endpoint.running += 1
+        try:
+            await endpoint.app(scope, receive, send)
+        finally:
+            endpoint.running -= 1
 
-    def _build(self):
-        from octavo_serve.over_mcp.app import session_managers
+    async def _endpoint(self, tasks: TaskGroup, view: View, slug: str | None) -> _Endpoint:
+        name = view.slugs if slug is None else slug
+        if name not in self._endpoints:
+            async with self._starting:
+                if name not in self._endpoints:
+                    self._make_room()
+                    self._endpoints[name] = await tasks.start(self._keep, view, slug)
+        self._endpoints.move_to_end(name)
+        return self._endpoints[name]
 
-        return session_managers(self._views, self._workers)
+    def _make_room(self) -> None:
+        if len(self._endpoints) >= MAX_ENDPOINTS:
+            name = next((name for name, each in self._endpoints.items() if not each.running), None)
+            if name is not None:
+                self._endpoints.pop(name).scope.cancel()
+
+    async def _keep(self, view: View, slug: str | None, *, task_status: TaskStatus[_Endpoint]) -> None:
+        from octavo_serve.over_mcp.app import session_manager
+
+        # Session managers must be entered and left by one task; this is its.
+        manager = session_manager(view, self._workers, slug)
+        with anyio.CancelScope() as scope:
+            async with manager.run():
+                task_status.started(_Endpoint(manager.handle_request, scope))
+                await anyio.sleep_forever()
+
+
+@dataclass(slots=True)
+class _Endpoint:
+    app: ASGIApp
+    scope: anyio.CancelScope
+    """Ends it."""
+    running: int = 0
+    """Requests that it is answering."""
