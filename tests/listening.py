@@ -75,9 +75,9 @@ class Running:
     def post(self, target: str, key: str | None = None, body: Any = CALL) -> Answer:
         return self.ask(target, key, method="POST", body=json.dumps(body).encode())
 
-    def said(self) -> str:
-        """All that was logged, tracebacks included."""
-        return "\n".join(map(logging.Formatter().format, self.log))
+    def said(self, since: int = 0) -> str:
+        """All that was logged, tracebacks included; `since` is the number of records to leave out."""
+        return "\n".join(map(logging.Formatter().format, self.log[since:]))
 
 
 class Keeping(logging.Handler):

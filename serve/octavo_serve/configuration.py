@@ -19,6 +19,7 @@ from pydantic_core import ErrorDetails
 
 from octavo_artifact.errors import ConfigError
 from octavo_serve.callers.keys import KEY, Key
+from octavo_serve.callers.oauth import OAuthSettings
 from octavo_serve.callers.rates import RateLimit
 from octavo_serve.settings import RerankerSettings, ServerSettings
 
@@ -28,7 +29,12 @@ FILE_VARIABLE = "OCTAVO_CONFIG"
 
 _COMPILERS = frozenset({"OCTAVO_ENCODER"})
 """Variables that are not the server's."""
-_SHAPES: Mapping[str, type[Any]] = {"keys": Key, "rate_limit": RateLimit, "reranker": RerankerSettings}
+_SHAPES: Mapping[str, type[Any]] = {
+    "keys": Key,
+    "rate_limit": RateLimit,
+    "reranker": RerankerSettings,
+    "oauth": OAuthSettings,
+}
 _UNKNOWN = "unexpected_keyword_argument"
 _MAX_FOUND = 80
 

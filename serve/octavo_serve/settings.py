@@ -15,6 +15,7 @@ from pydantic import ConfigDict, Field
 from octavo_artifact.errors import ConfigError
 from octavo_artifact.parameters import read_retrieval
 from octavo_serve.callers.keys import Key
+from octavo_serve.callers.oauth import OAuthSettings
 from octavo_serve.callers.rates import RateLimit
 
 AUTHORITY = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::(?P<port>[0-9]{1,5}))?")
@@ -103,17 +104,25 @@ class ServerSettings:
     keys: Annotated[
         tuple[Key, ...],
         # An empty list would open the server to everybody, which is hardly what it was emptied for.
-        Field(min_length=1, description="Who may ask; without this key everybody may. `octavo key new` makes entries."),
+        Field(
+            min_length=1, description="Who may ask; without it and `oauth` everybody. `octavo key new` makes entries."
+        ),
     ] = ()
     rate_limit: Annotated[
         RateLimit | None,
-        Field(description="How often a key may ask, or without keys an address; no limit if absent."),
+        Field(
+            description="How often a key, or a token's client and subject, may ask, or where neither is asked for an "
+            "address; no limit if absent."
+        ),
     ] = None
     retrieval: Annotated[
         dict[str, Any], Field(description="Parameters of every search that are to differ from the packs' own, by name.")
     ] = field(default_factory=dict[str, Any])
     reranker: Annotated[
         RerankerSettings | None, Field(description="Who puts the best passages in a better order; nobody if absent.")
+    ] = None
+    oauth: Annotated[
+        OAuthSettings | None, Field(description="The authorization server whose tokens open packs too; none if absent.")
     ] = None
 
     def __post_init__(self) -> None:

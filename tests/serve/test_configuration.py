@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 from octavo_artifact.errors import ConfigError
 from octavo_artifact.schema import AUDIENCES
 from octavo_serve.callers.keys import Key, new_key
+from octavo_serve.callers.oauth import OAuthSettings
 from octavo_serve.callers.rates import RateLimit
 from octavo_serve.configuration import configure, json_schema, read_file, shown
 from octavo_serve.settings import RerankerSettings, ServerSettings
@@ -35,6 +36,7 @@ keys:
   - {{name: b, sha256: "{HASH[::-1]}", packs: "*"}}
 rate_limit: {{requests: 10, per_seconds: 60}}
 reranker: {{path: models/small, pairs: 10, milliseconds: 300}}
+oauth: {{issuer: "https://login.example.org", resource: "https://kb.example.org", algorithms: [ES384], leeway: 5}}
 """
 
 
@@ -60,6 +62,7 @@ def test_every_key_of_the_file_is_a_setting(file: Path):
         rate_limit=RateLimit(10, 60),
         retrieval={"diversity": 0.3},
         reranker=RerankerSettings(path=file.parent / "models/small", pairs=10, milliseconds=300),
+        oauth=OAuthSettings("https://login.example.org", "https://kb.example.org", algorithms=("ES384",), leeway=5),
     )
     assert read_file(file).keys() == {field.name for field in fields(ServerSettings)}
 
@@ -104,6 +107,7 @@ def test_every_setting_has_a_variable(tmp_path: Path):
         "OCTAVO_KEYS": json.dumps([{"name": "a", "sha256": HASH, "packs": "*"}]),
         "OCTAVO_RATE_LIMIT": '{"requests": 10, "per_seconds": 60}',
         "OCTAVO_RERANKER": '{"url": "http://127.0.0.1:8080/v1", "model": "m", "key_env": "RERANK_KEY"}',
+        "OCTAVO_OAUTH": '{"issuer": "https://login.example.org", "resource": "https://kb.example.org"}',
     }
     assert variables.keys() == {f"OCTAVO_{field.name.upper()}" for field in fields(ServerSettings)}
     settings = configure(None, variables, {})
@@ -112,6 +116,7 @@ def test_every_setting_has_a_variable(tmp_path: Path):
     assert settings.keys == (Key("a", HASH, ("*",)),)
     assert settings.rate_limit == RateLimit(10, 60)
     assert settings.reranker == RerankerSettings(url="http://127.0.0.1:8080/v1", model="m", key_env="RERANK_KEY")
+    assert settings.oauth == OAuthSettings("https://login.example.org", "https://kb.example.org")
 
 
 @pytest.mark.parametrize(
@@ -144,6 +149,25 @@ def test_every_setting_has_a_variable(tmp_path: Path):
         pytest.param("allowed_origins: [x]", "allowed_origins: 'x', expected scheme://host", id="origin"),
         pytest.param("rate_limit: {requests: 1}", "rate_limit.per_seconds: missing, expected a value", id="missing"),
         pytest.param("rate_limit: 10", "rate_limit: found 10, expected to be an object", id="rate"),
+        pytest.param("oauth: {issuer: 'https://h'}", "oauth.resource: missing, expected a value", id="no resource"),
+        pytest.param(
+            "oauth: {issuer: 'https://h', resource: 'https://k', audience: a}",
+            "oauth.audience: unknown, expected one of issuer, resource, jwks_uri, algorithms, ",
+            id="unknown of oauth",
+        ),
+        pytest.param(
+            "oauth: {issuer: 'https://h', resource: 'https://k', algorithms: [HS256]}",
+            "oauth.algorithms[0]: found 'HS256', expected to be 'RS256', ",
+            id="a shared secret",
+        ),
+        pytest.param(
+            "oauth: {issuer: 'https://h', resource: 'https://k', leeway: 301}", "oauth.leeway: found 301, ", id="leeway"
+        ),
+        pytest.param(
+            "oauth: {issuer: 'https://u:p@h', resource: 'https://k'}",
+            "oauth: issuer, expected https://host/path, or http:// on this machine, without user",
+            id="an issuer with a password",
+        ),
         pytest.param("reranker: {}", "reranker: expected either path or url", id="no reranker"),
         pytest.param(
             "reranker: {path: a, url: 'http://b'}", "reranker: expected either path or url", id="two rerankers"

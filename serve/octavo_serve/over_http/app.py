@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from time import monotonic_ns
+from time import monotonic_ns, time
+from typing import TYPE_CHECKING
 
 import anyio
 from starlette.applications import Starlette
@@ -17,6 +18,8 @@ from starlette.types import ASGIApp
 
 from octavo_artifact.errors import OctavoError
 from octavo_serve.callers.access import Access
+from octavo_serve.callers.oauth import OAuthSettings
+from octavo_serve.callers.resource_metadata import metadata_routes
 from octavo_serve.callers.views import Views
 from octavo_serve.faces import Library, Workers
 from octavo_serve.over_http.edge import Edge
@@ -25,15 +28,33 @@ from octavo_serve.over_http.routes import Routes
 from octavo_serve.over_mcp.host import McpHost
 from octavo_serve.settings import ServerSettings
 
+if TYPE_CHECKING:
+    from octavo_serve.callers.tokens import TokenVerifier
 
-def create_app(library: Library, settings: ServerSettings, clock: Callable[[], int] = monotonic_ns) -> ASGIApp:
+
+def open_tokens(settings: OAuthSettings, clock: Callable[[], int], wall_clock: Callable[[], float]) -> TokenVerifier:
+    """What reads the issuer's tokens; imported only where there is one, for it costs a server 0.15 s of its start."""
+    from octavo_serve.callers.issuer_keys import IssuerKeys
+    from octavo_serve.callers.tokens import TokenVerifier
+
+    return TokenVerifier(settings, IssuerKeys(settings, clock), wall_clock)
+
+
+def create_app(
+    library: Library,
+    settings: ServerSettings,
+    clock: Callable[[], int] = monotonic_ns,
+    wall_clock: Callable[[], float] = time,
+) -> ASGIApp:
     """The application that serves `library`: routes inside, before them who may see what, the guard outermost.
 
-    `clock` gives nanoseconds that never go back, for the rate limit.
+    `clock` gives nanoseconds that never go back, for the rate limit and the age of an issuer's keys; `wall_clock` gives
+    seconds since 1970, for the times in tokens.
     """
     workers = Workers(settings.answer_timeout)
     mcp = McpHost(workers)
     routes = Routes(library, workers, mcp)
+    tokens = open_tokens(settings.oauth, clock, wall_clock) if settings.oauth else None
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
@@ -44,12 +65,15 @@ def create_app(library: Library, settings: ServerSettings, clock: Callable[[], i
             finally:
                 tasks.cancel_scope.cancel()
                 workers.close()
+                if tokens is not None:
+                    await tokens.close()
 
     app = Starlette(
         routes=[
             *routes.listed,
             Route("/mcp", mcp),
             Route("/packs/{slug}/mcp", mcp),
+            *(metadata_routes(settings.oauth) if settings.oauth else ()),
         ],
         exception_handlers={
             OctavoError: on_octavo_error,
@@ -60,4 +84,4 @@ def create_app(library: Library, settings: ServerSettings, clock: Callable[[], i
     )
     # A redirect would repeat the client's Host; no path here ends in a slash.
     app.router.redirect_slashes = False
-    return Edge(Access(app, Views(library), settings, clock), settings)
+    return Edge(Access(app, Views(library), settings, clock, tokens), settings)

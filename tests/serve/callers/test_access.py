@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import anyio
 import pytest
-from mcp import Client
-from mcp.shared.exceptions import MCPError
 
-from listening import CALL, ERAS, Clock, Running, connected, listening, swapped
+from listening import CALL, ERAS, Clock, Running, connected, listening
 from octavo_artifact.ids import sha256_hex
 from octavo_serve.callers.keys import Key, new_key
 from octavo_serve.callers.rates import RateLimit
@@ -191,33 +187,6 @@ def test_without_keys_in_the_configuration_the_header_is_ignored(open_to_all: Ru
 # With a key for one pack, asking for another
 
 
-@pytest.mark.parametrize(
-    ("method", "target", "status"),
-    [
-        ("GET", "/search?q=tea&pack={}", 404),
-        ("GET", "/search?q=tea+{}&pack={}&n=50&graph=1&reconstruct=1", 404),
-        ("GET", "/graph?id={}&pack={}", 404),
-        ("GET", "/graph?id={}/tea+time", 404),
-        ("GET", "/graph?id=ep://{}/file/tea%2520time.md", 404),
-        ("GET", "/graph?path={}/tea+time.md", 404),
-        ("GET", "/packs/{}", 404),
-        ("GET", "/packs/{}/mcp", 405),
-        ("POST", "/packs/{}/mcp", 404),
-        ("POST", "/packs/{}/mcp/", 404),
-        ("POST", "/packs/tiny%2F..%2F{}/mcp", 404),
-        ("POST", "/packs/tiny/../{}/mcp", 404),
-        ("HEAD", "/search?q=tea&pack={}", 404),
-    ],
-)
-def test_another_keys_pack_answers_as_one_that_is_not_there(keyed: Running, method: str, target: str, status: int):
-    body = json.dumps(CALL).encode() if method == "POST" else None
-    foreign, absent = (
-        keyed.ask(target.replace("{}", slug), TINY, method=method, body=body) for slug in ("notes", ABSENT)
-    )
-    assert foreign.status == status
-    assert swapped(foreign, "notes") == swapped(absent, ABSENT)
-
-
 @pytest.mark.parametrize("slug", ["broken", "valve"])
 def test_a_damaged_pack_of_others_answers_as_one_that_is_not_there(keyed: Running, slug: str):
     absent = keyed.ask(f"/search?q=tea&pack={ABSENT}", TINY)
@@ -249,78 +218,6 @@ def test_a_key_whose_pack_is_not_served_sees_none(keyed: Running):
         answer = keyed.ask(target, LOST)
         assert (answer.status, answer.json["detail"]) == (404, "pack: not served here; known are none")
     assert [name for name in keyed.ask("/", LOST).json["endpoints"] if name.startswith("/packs")] == []
-
-
-Use = Callable[[Client, str], Any]
-
-
-def calling(tool: str, **arguments: Any) -> Use:
-    async def use(client: Client, slug: str) -> Any:
-        given = {name: value.replace("{}", slug) for name, value in arguments.items()}
-        result = await client.call_tool(tool, given)
-        return result.is_error, result.model_dump(mode="json")
-
-    return use
-
-
-def reading(uri: str) -> Use:
-    async def use(client: Client, slug: str) -> Any:
-        with pytest.raises(MCPError) as error:
-            await client.read_resource(uri.replace("{}", slug))
-        return True, error.value.error.model_dump(mode="json")
-
-    return use
-
-
-def prompting(name: str) -> Use:
-    async def use(client: Client, slug: str) -> Any:
-        with pytest.raises(MCPError) as error:
-            await client.get_prompt(name.replace("{}", slug))
-        return True, error.value.error.model_dump(mode="json")
-
-    return use
-
-
-def paging(after: str) -> Use:
-    from base64 import urlsafe_b64encode
-
-    async def use(client: Client, slug: str) -> Any:
-        cursor = urlsafe_b64encode(after.replace("{}", slug).encode()).decode()
-        with pytest.raises(MCPError) as error:
-            await client.list_resources(cursor=cursor)
-        return True, error.value.error.model_dump(mode="json")
-
-    return use
-
-
-@pytest.mark.parametrize(("mode", "path"), list(zip(ERAS, ("/mcp", "/packs/tiny/mcp"), strict=True)))
-@pytest.mark.parametrize(
-    "use",
-    [
-        pytest.param(calling("ep_search", query="tea", pack="{}"), id="search"),
-        pytest.param(calling("ep_read", id="tea time", pack="{}"), id="read"),
-        pytest.param(calling("ep_read", id="ep://{}/file/tea%20time.md"), id="read by uri"),
-        pytest.param(calling("ep_read", path="{}/tea time.md"), id="read by path"),
-        pytest.param(calling("ep_read", id="{}/tea time#opening:0123456789ab"), id="read by fragment"),
-        pytest.param(calling("ep_read", path="../{}/tea time.md"), id="read around"),
-        pytest.param(calling("ep_list_topics", pack="{}"), id="topics"),
-        pytest.param(calling("ep_graph_traverse", id="tea time", pack="{}"), id="graph"),
-        pytest.param(calling("ep_graph_traverse", id="ep://{}/file/tea%20time.md"), id="graph by uri"),
-        pytest.param(calling("ep_search", query="tea", pack="{}", limit="1"), id="bad arguments"),
-        pytest.param(reading("ep://{}/manifest"), id="manifest"),
-        pytest.param(reading("ep://{}/file/tea%20time.md"), id="resource"),
-        pytest.param(reading("ep://tiny/../{}/manifest"), id="resource around"),
-        pytest.param(prompting("{}-descale"), id="prompt"),
-        pytest.param(paging("ep://{}/manifest"), id="cursor"),
-    ],
-)
-async def test_over_mcp_another_keys_pack_answers_as_one_that_is_not_there(
-    keyed: Running, mode: str, path: str, use: Use
-):
-    async with connected(keyed.url + path, TINY, mode) as client:
-        foreign, absent = [await use(client, slug) for slug in ("notes", ABSENT)]
-    assert foreign[0]
-    assert json.dumps(foreign).replace("notes", "SLUG") == json.dumps(absent).replace(ABSENT, "SLUG")
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -363,23 +260,6 @@ async def test_a_client_without_the_right_key_does_not_get_in(keyed: Running, mo
     with pytest.raises(ExceptionGroup):
         async with connected(f"{keyed.url}/mcp", new_key(), mode) as client:
             await client.list_tools()
-
-
-async def test_callers_at_the_same_time_get_their_own_answers(keyed: Running):
-    asked = {TINY: "tiny", NOTES: "notes"}
-    body = {**CALL, "method": "tools/call", "params": {"name": "ep_search", "arguments": {"query": "water"}}}
-    answers: list[tuple[str, str]] = []
-
-    async def one(key: str) -> None:
-        answer = await anyio.to_thread.run_sync(lambda: keyed.post("/mcp", key, body))
-        answers.append((asked[key], answer.json["result"]["structuredContent"]["pack"]))
-
-    async with anyio.create_task_group() as tasks:
-        for _ in range(20):
-            for key in asked:
-                tasks.start_soon(one, key)
-    assert len(answers) == 40
-    assert [pair for pair in answers if pair[0] != pair[1]] == []
 
 
 def test_neither_keys_nor_hashes_nor_packs_are_in_the_log(catalog: Catalog):
