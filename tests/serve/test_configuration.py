@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ lexical_only: true
 retrieval: {{diversity: 0.3}}
 keys:
   - {A_KEY}
-  - {{name: b, sha256: "{HASH[::-1]}", packs: "*"}}
+  - {{name: b, sha256: "{HASH[::-1]}", packs: "*", expires: "2027-07-01"}}
 rate_limit: {{requests: 10, per_seconds: 60}}
 reranker: {{path: models/small, pairs: 10, milliseconds: 300}}
 oauth: {{issuer: "https://login.example.org", resource: "https://kb.example.org", algorithms: [ES384], leeway: 5}}
@@ -58,7 +59,7 @@ def test_every_key_of_the_file_is_a_setting(file: Path):
         body_timeout=0.5,
         max_body=1000,
         lexical_only=True,
-        keys=(Key("a", HASH, ("tiny",)), Key("b", HASH[::-1], ("*",))),
+        keys=(Key("a", HASH, ("tiny",)), Key("b", HASH[::-1], ("*",), date(2027, 7, 1))),
         rate_limit=RateLimit(10, 60),
         retrieval={"diversity": 0.3},
         reranker=RerankerSettings(path=file.parent / "models/small", pairs=10, milliseconds=300),
@@ -131,7 +132,7 @@ def test_every_setting_has_a_variable(tmp_path: Path):
         ),
         pytest.param(
             f"keys: [{{name: a, sha: '{HASH}', packs: '*'}}]",
-            "keys[0].sha: unknown, expected perhaps sha256; one of name, sha256, packs",
+            "keys[0].sha: unknown, expected perhaps sha256; one of name, sha256, packs, expires",
             id="unknown of a key",
         ),
         pytest.param("port: '80'", "port: found '80', expected to be a valid integer", id="text for a number"),
@@ -149,6 +150,11 @@ def test_every_setting_has_a_variable(tmp_path: Path):
         pytest.param("allowed_origins: [x]", "allowed_origins: 'x', expected scheme://host", id="origin"),
         pytest.param("rate_limit: {requests: 1}", "rate_limit.per_seconds: missing, expected a value", id="missing"),
         pytest.param("rate_limit: 10", "rate_limit: found 10, expected to be an object", id="rate"),
+        pytest.param(
+            f"keys: [{{name: a, sha256: '{HASH}', packs: '*', expires: soon}}]",
+            "keys[0].expires: found 4 characters, ",
+            id="expires some day",
+        ),
         pytest.param("oauth: {issuer: 'https://h'}", "oauth.resource: missing, expected a value", id="no resource"),
         pytest.param(
             "oauth: {issuer: 'https://h', resource: 'https://k', audience: a}",

@@ -82,13 +82,16 @@ class Access:
         views: Views,
         settings: ServerSettings,
         clock: Callable[[], int],
+        *,
+        wall_clock: Callable[[], float],
         verifier: TokenVerifier | None = None,
     ) -> None:
-        """`clock` is that of `rates.Limiter`, `verifier` that of `settings.oauth`."""
+        """`clock` is that of `rates.Limiter`, `wall_clock` gives seconds since 1970, `verifier` reads tokens."""
         self._app = app
         self._views = views
         self._keys = settings.keys
         self._oauth = settings.oauth
+        self._wall_clock = wall_clock
         self._verifier = verifier
         self._closed = bool(settings.keys) or verifier is not None
         self._limit = settings.rate_limit
@@ -139,7 +142,7 @@ class Access:
 
     def _key_holder(self, presented: bytes) -> Caller | None:
         key = find_key(self._keys, presented) if len(presented) <= MAX_KEY else None
-        return Caller(("key", key.name), key.slugs) if key else None
+        return Caller(("key", key.name), key.slugs) if key and key.is_good_at(self._wall_clock()) else None
 
     async def _token_holder(self, presented: bytes, resource: Resource | None) -> Caller | None:
         if self._verifier is None or resource is None or _KEY_BYTES.fullmatch(presented):

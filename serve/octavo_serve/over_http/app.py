@@ -49,7 +49,7 @@ def create_app(
     """The application that serves `library`: routes inside, before them who may see what, the guard outermost.
 
     `clock` gives nanoseconds that never go back, for the rate limit and the age of an issuer's keys; `wall_clock` gives
-    seconds since 1970, for the times in tokens.
+    seconds since 1970, for the times in tokens and keys.
     """
     workers = Workers(settings.answer_timeout)
     mcp = McpHost(workers)
@@ -84,4 +84,4 @@ def create_app(
     )
     # A redirect would repeat the client's Host; no path here ends in a slash.
     app.router.redirect_slashes = False
-    return Edge(Access(app, Views(library), settings, clock, tokens), settings)
+    return Edge(Access(app, Views(library), settings, clock, wall_clock=wall_clock, verifier=tokens), settings)

@@ -6,6 +6,7 @@ import http.client
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import date
 from functools import partial
 from pathlib import Path
 
@@ -119,6 +120,13 @@ def test_what_is_no_key_is_refused_alike_over_http_and_mcp(keyed: Running, heade
     }
     assert len({answer.body for answer in answers}) == 1
     assert len(answers[0].body) < 300
+
+
+def test_a_key_that_has_expired_is_refused_as_one_that_nobody_knows(catalog: Catalog):
+    keys = tuple(replace(key, expires=date(*day)) for key, day in zip(KEYS, ((2020, 1, 1), (9000, 1, 1)), strict=False))
+    with listening(catalog, replace(KEYED, keys=keys)) as running:
+        assert running.ask("/search?q=tea", NOTES).status == 200
+        assert running.ask("/search?q=tea", TINY) == running.ask("/search?q=tea", new_key())
 
 
 def test_two_authorization_headers_are_refused(keyed: Running):
