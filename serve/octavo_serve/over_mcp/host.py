@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from dataclasses import dataclass
-from importlib import import_module
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -23,7 +22,6 @@ from octavo_serve.faces import UnavailableError, Workers
 
 _QUIET = 2.0
 _READY_TIMEOUT = 30.0
-_APP = "octavo_serve.over_mcp.app"
 
 MAX_ENDPOINTS = 512
 """MCP servers that are kept: tokens may open any set of packs."""
@@ -58,7 +56,7 @@ class McpHost:
             await self._wanted.wait()
         async with anyio.create_task_group() as tasks:
             try:
-                await run_sync(import_module, _APP)
+                await run_sync(self._load)
                 self._tasks = tasks
             except Exception:
                 # Search goes on without MCP; each MCP request is answered with status 500.
@@ -86,6 +84,9 @@ class McpHost:
             await endpoint.app(scope, receive, send)
         finally:
             endpoint.running -= 1
+
+    def _load(self) -> None:
+        import octavo_serve.over_mcp.app  # pyright: ignore[reportUnusedImport]  # noqa: F401  # so that it is there
 
     async def _endpoint(self, tasks: TaskGroup, view: View, slug: str | None) -> _Endpoint:
         name = view.slugs if slug is None else slug

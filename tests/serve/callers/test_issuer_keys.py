@@ -155,7 +155,6 @@ async def test_old_keys_are_good_while_the_issuer_is_away_but_not_for_ever(
         pytest.param(JWKS, Response('{"keys": []}'), id="no key"),
         pytest.param(JWKS, Response('{"keys": [7, {"kty": "EC"}, {"kty": "oct", "k": "AAAA"}]}'), id="no usable key"),
         pytest.param(JWKS, Response('{"keys": [], "x": "' + "x" * 300_000 + '"}'), id="large"),
-        pytest.param(METADATA, Response('{"issuer": "https://evil.example.org"}'), id="another issuer"),
         pytest.param(METADATA, Response("{}"), id="no issuer"),
         pytest.param(METADATA, Response("", 302, {"Location": "/other"}), id="metadata elsewhere"),
     ],
@@ -194,10 +193,27 @@ async def test_nobody_listening_is_told_as_such(caplog: pytest.LogCaptureFixture
 
 
 @pytest.mark.parametrize(
-    "uri", ["http://kb.example.org/jwks", "file:///etc/passwd", "https://user@host/jwks", "", None, 7]
+    "uri",
+    [
+        "http://127.0.0.1.example.org/jwks",
+        "file:///etc/passwd",
+        "https://user@host/jwks",
+        "",
+        None,
+        7,
+        "http://AUTHORITY/jwks?x",
+        "http://user@AUTHORITY/jwks",
+    ],
 )
 async def test_metadata_lead_to_safe_places_only(authority: Authority, uri: Any):
-    authority.metadata["jwks_uri"] = uri
+    authority.metadata["jwks_uri"] = uri.replace("AUTHORITY", authority.url[7:]) if isinstance(uri, str) else uri
+    with pytest.raises(UnavailableError):
+        await Asking(authority).has("first")
+    assert authority.asked == {METADATA: 1}
+
+
+async def test_the_metadata_of_another_issuer_lead_nowhere(authority: Authority):
+    authority.metadata["issuer"] = "https://evil.example.org"
     with pytest.raises(UnavailableError):
         await Asking(authority).has("first")
     assert authority.asked == {METADATA: 1}

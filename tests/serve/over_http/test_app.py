@@ -252,12 +252,11 @@ def test_the_index_names_every_endpoint(two: Ask):
 def test_the_first_search_or_mcp_request_starts_mcp(monkeypatch: pytest.MonkeyPatch, method: str, target: str):
     started = threading.Event()
 
-    def build(host: object) -> dict[str | None, Any]:
+    def load(host: object) -> None:
         started.set()
-        return {}
 
     monkeypatch.setattr("octavo_serve.over_mcp.host._QUIET", 3600)
-    monkeypatch.setattr("octavo_serve.over_mcp.host.McpHost._build", build)
+    monkeypatch.setattr("octavo_serve.over_mcp.host.McpHost._load", load)
     with serving(FakeLibrary({"pumps": FakePack("pumps")}), ServerSettings(port=0)) as ask:
         assert ask("/healthz").status == 200
         assert not started.is_set()
@@ -268,21 +267,20 @@ def test_the_first_search_or_mcp_request_starts_mcp(monkeypatch: pytest.MonkeyPa
 def test_a_quiet_server_starts_mcp_by_itself(monkeypatch: pytest.MonkeyPatch):
     started = threading.Event()
 
-    def build(host: object) -> dict[str | None, Any]:
+    def load(host: object) -> None:
         started.set()
-        return {}
 
     monkeypatch.setattr("octavo_serve.over_mcp.host._QUIET", 0)
-    monkeypatch.setattr("octavo_serve.over_mcp.host.McpHost._build", build)
+    monkeypatch.setattr("octavo_serve.over_mcp.host.McpHost._load", load)
     with serving(FakeLibrary({"pumps": FakePack("pumps")}), ServerSettings(port=0)):
         assert started.wait(20)
 
 
 def test_search_goes_on_when_mcp_cannot_start(monkeypatch: pytest.MonkeyPatch):
-    def fail(host: object) -> dict[str | None, Any]:
+    def fail(host: object) -> None:
         raise ImportError(SECRET)
 
-    monkeypatch.setattr("octavo_serve.over_mcp.host.McpHost._build", fail)
+    monkeypatch.setattr("octavo_serve.over_mcp.host.McpHost._load", fail)
     with serving(FakeLibrary({"pumps": FakePack("pumps")}), ServerSettings(port=0)) as ask:
         answer = ask("/mcp", "POST")
         assert answer.status == 500
