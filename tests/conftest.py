@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from history import History
+from octavo_artifact.manifest import read_pointer
 from running import ROOT, TINY, Serving, octavo, serving
 
 
@@ -31,6 +33,26 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = octavo("build", TINY, notes, "--out", root / "dist", "--state", root / "state", "-q")
     assert done.returncode == 0, done.stderr
     return root / "dist"
+
+
+@pytest.fixture(scope="session")
+def history(built: Path, tmp_path_factory: pytest.TempPathFactory) -> History:
+    """`built` with two later releases of `tiny` beside its own, which is current; `copied` before it is changed."""
+    root = tmp_path_factory.mktemp("history")
+    dist = shutil.copytree(built, root / "dist")
+    digests = [read_pointer(dist / "tiny")]
+    for number in ("second", "third"):
+        source = shutil.copytree(TINY, root / number)
+        with (source / "manifest.yaml").open("a") as manifest:
+            manifest.write(f"mcp:\n  instructions: The {number} edition.\n")
+        with (source / "concepts" / "water.md").open("a") as water:
+            water.write(f"\n## The {number} edition\n\nHard water is told of in the {number} edition too.\n")
+        done = octavo("build", source, "--out", dist, "--state", root / f"{number}-state", "-q")
+        assert done.returncode == 0, done.stderr
+        digests.append(read_pointer(dist / "tiny"))
+    history = History(dist, *digests)
+    history.point(history.first)
+    return history
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from octavo_artifact.errors import ArtifactError, NotFoundError, RequestError
 from octavo_artifact.manifest import Manifest
 from octavo_artifact.schema import EncoderSpec, Resource
+from octavo_serve.callers.views import choose
+from octavo_serve.catalog import Refusal
 from octavo_serve.over_mcp.app import PAGE
 from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
@@ -232,15 +234,14 @@ class FakeLibrary:
 
     packs: Mapping[str, FakePack]
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
+    failed: Mapping[str, Refusal] = field(default_factory=dict[str, Refusal])
+
+    @property
+    def releases(self) -> Mapping[str, FakePack]:
+        return {f"{slug}@{pack.digest}": pack for slug, pack in self.packs.items()}
 
     def search(self, request: SearchRequest, slugs: frozenset[str] | None = None) -> SearchResult:
         return self.choose(request.pack).search(request)
 
-    def choose(self, slug: str | None) -> FakePack:
-        if slug is None and len(self.packs) == 1:
-            return next(iter(self.packs.values()))
-        if slug is None:
-            raise RequestError("pack", f"missing; name one of {', '.join(self.packs)}")
-        if slug not in self.packs:
-            raise NotFoundError("pack", "not served here")
-        return self.packs[slug]
+    def choose(self, name: str | None) -> FakePack:
+        return choose(self.packs, name, lambda: self.releases)

@@ -31,9 +31,10 @@ def releases() -> Path:
 
 
 @contextmanager
-def server(dist: Path) -> Generator[tuple[str, subprocess.Popen[str]]]:
+def server(dist: Path, stderr: int | None = None) -> Generator[tuple[str, subprocess.Popen[str]]]:
     """A server of `dist` on a free port: its address and process."""
-    process = subprocess.Popen([OCTAVO, "serve", dist, "--port", "0"], stdout=subprocess.PIPE, text=True)
+    command = [OCTAVO, "serve", dist, "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
     try:
         assert process.stdout is not None
         found = re.search(r"http://\S+", process.stdout.readline())

@@ -8,21 +8,19 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from threading import Lock
 
-from octavo_artifact.errors import ArtifactError, ConfigError, NotFoundError, OctavoError
+from octavo_artifact.errors import ArtifactError, ConfigError, NotFoundError
 from octavo_artifact.gate import Features
 from octavo_artifact.layout import ENCODERS, LEXICAL, MANIFEST
 from octavo_artifact.manifest import (
     Manifest,
     check_files,
     fingerprint,
-    pack_directories,
     read_manifest,
-    read_pointer,
 )
 from octavo_artifact.parameters import Retrieval, read_retrieval
 from octavo_artifact.schema import AUDIENCES, Resource
 from octavo_serve import reading
-from octavo_serve.callers.views import choose
+from octavo_serve.callers.views import allowed, choose
 from octavo_serve.collection import Collection, Index
 from octavo_serve.encoder import AbsentEncoder, Encoder, open_encoder
 from octavo_serve.graph import Relations, traverse
@@ -143,39 +141,61 @@ class OpenPack:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """A release that is not served, and why."""
+
+    digest: str | None
+    """None where it is the pointer that is wrong."""
+    reason: str
+    """One line that clients may see."""
+    audience: str | None = None
+    """The narrower one that it is for, where that is the reason; the operator's to know, no client's."""
+
+
+@dataclass(frozen=True, slots=True)
 class Catalog:
-    """All packs of a `dist` folder."""
+    """The packs of a `dist` folder at one moment."""
 
     packs: Mapping[str, OpenPack]
-    """By slug, sorted."""
+    """By slug, sorted: of each its current release."""
     refused: Mapping[str, str]
-    """Slug to the reason why its pack is not served."""
+    """Slug, or slug@digest of a release that was to be mounted, to the reason why it is not served."""
     withheld: Mapping[str, str] = field(default_factory=dict[str, str])
     """Slug to audience of packs that are for a narrower one than is served; the operator's to know, no client's."""
-    _operator: Operator = NO_OPERATOR
+    operator: Operator = NO_OPERATOR
+    """What is added to every search."""
+    failed: Mapping[str, Refusal] = field(default_factory=dict[str, Refusal])
+    """By slug, of packs whose current release should have been replaced: the release that could not."""
+    beside: tuple[OpenPack, ...] = ()
+    """Releases that are mounted beside the current ones, by slug and digest."""
     _collections: dict[tuple[OpenPack, ...], Collection] = field(
         default_factory=dict[tuple[OpenPack, ...], Collection], init=False, repr=False, compare=False
     )
     _lock: Lock = field(default_factory=Lock, init=False, repr=False, compare=False)
+
+    @property
+    def releases(self) -> Mapping[str, OpenPack]:
+        """Every release that is mounted, the current ones included, by slug@digest."""
+        return {f"{pack.slug}@{pack.digest}": pack for pack in (*self.packs.values(), *self.beside)}
 
     def search(self, request: SearchRequest, slugs: frozenset[str] | None = None) -> SearchResult:
         """Find passages in the pack that the request names, else in all packs of these slugs by one ranking.
 
         Several packs are searched by the default parameters: they cannot be ranked together by different ones.
         """
-        seen = {slug: pack for slug, pack in self.packs.items() if slugs is None or slug in slugs}
+        seen = allowed(self.packs, slugs)
         if request.pack is not None or len(seen) < 2:
-            return choose(seen, request.pack).search(request)
+            return choose(seen, request.pack, lambda: allowed(self.releases, slugs)).search(request)
         packs = tuple(seen.values())
         with self._lock:
             collection = self._collections.get(packs)
             if collection is None:
                 collection = self._collections[packs] = Collection([pack.index for pack in packs])
-        return search(collection, request, packs[0].day(), operator=self._operator)
+        return search(collection, request, packs[0].day(), operator=self.operator)
 
-    def choose(self, slug: str | None) -> OpenPack:
-        """The pack that a request means; see `views.choose`."""
-        return choose(self.packs, slug)
+    def choose(self, name: str | None) -> OpenPack:
+        """The release that a request means; see `views.choose`."""
+        return choose(self.packs, name, lambda: self.releases)
 
 
 def open_catalog(
@@ -190,28 +210,9 @@ def open_catalog(
     had is served all the same, and searched by words. Raises ConfigError when `dist` holds no pack at all, and
     when there is no folder for temporary files.
     """
-    if not dist.is_dir():
-        raise ConfigError(f"{dist}: not a folder; expected one that `octavo build --out` filled")
-    directories = pack_directories(dist)
-    if not directories:
-        raise ConfigError(f"{dist}: no pack; build one with `octavo build PACK --out {dist}`")
-    packs: dict[str, OpenPack] = {}
-    refused: dict[str, str] = {}
-    withheld: dict[str, str] = {}
-    encoders: dict[str, Encoder] = {}
-    for directory in directories:
-        try:
-            pack = open_release(directory / read_pointer(directory), dist, encoders, today, operator)
-        except ConfigError:
-            raise  # no pack's fault: none of them would open
-        except OctavoError as error:
-            refused[directory.name] = str(error)
-        else:
-            if pack.audience in AUDIENCES[: AUDIENCES.index(audience) + 1]:
-                packs[pack.slug] = pack
-            else:
-                withheld[pack.slug] = pack.audience
-    return Catalog(packs, refused, withheld, operator)
+    from octavo_serve.releases import Releases  # which makes catalogs, and so imports this module
+
+    return Releases(dist, today, audience, operator).current
 
 
 def open_release(

@@ -35,6 +35,13 @@ _SHAPES: Mapping[str, type[Any]] = {
     "reranker": RerankerSettings,
     "oauth": OAuthSettings,
 }
+_JSON = frozenset(
+    {
+        *("port", "max_body", "answer_timeout", "body_timeout", "lexical_only", "retrieval", *_SHAPES),
+        *("poll_seconds", "keep_releases", "grace_seconds", "drain_seconds"),
+    }
+)
+"""Keys whose variables hold JSON."""
 _UNKNOWN = "unexpected_keyword_argument"
 _MAX_FOUND = 80
 
@@ -122,9 +129,9 @@ def _variables(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _typed(key: str, text: str) -> Any:
-    if key in ("allowed_hosts", "allowed_origins"):
+    if key in ("allowed_hosts", "allowed_origins", "mount"):
         return [item.strip() for item in text.split(",") if item.strip()]
-    if key in ("port", "max_body", "answer_timeout", "body_timeout", "lexical_only", "retrieval", *_SHAPES):
+    if key in _JSON:
         try:
             return json.loads(text)
         except (ValueError, RecursionError):

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import unquote
 
 import anyio
@@ -20,6 +20,9 @@ from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
 from octavo_serve.skills import Entry, Skill
+
+if TYPE_CHECKING:
+    from octavo_serve.catalog import Refusal
 
 RETRY_AFTER = 1
 """Seconds after which a client that was turned away may ask again."""
@@ -84,15 +87,28 @@ class Library(Protocol):
 
     @property
     def refused(self) -> Mapping[str, str]:
-        """Slug to reason, one line that may be shown to anybody."""
+        """Slug, or slug@digest, to reason, one line that may be shown to anybody."""
+        ...
+
+    @property
+    def releases(self) -> Mapping[str, Pack]:
+        """All that are mounted, the current ones included, by slug@digest."""
+        ...
+
+    @property
+    def failed(self) -> Mapping[str, Refusal]:
+        """By slug: what should have replaced the current release, and could not."""
         ...
 
     def search(self, request: SearchRequest, slugs: frozenset[str] | None = None) -> SearchResult:
         """Find passages in the pack that the request names, else in all packs of these slugs at once; None for all."""
         ...
 
-    def choose(self, slug: str | None) -> Pack:
-        """The pack called `slug`, or the only one; raises RequestError or NotFoundError."""
+    def choose(self, name: str | None, /) -> Pack:
+        """The pack of that slug, the release of that slug@digest, or the only pack.
+
+        Raises RequestError or NotFoundError.
+        """
         ...
 
 

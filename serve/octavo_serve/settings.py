@@ -17,6 +17,7 @@ from octavo_artifact.parameters import read_retrieval
 from octavo_serve.callers.keys import Key
 from octavo_serve.callers.oauth import OAuthSettings
 from octavo_serve.callers.rates import RateLimit
+from octavo_serve.callers.views import RELEASE
 
 AUTHORITY = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::(?P<port>[0-9]{1,5}))?")
 """Host name, IPv4 or bracketed IPv6 address in lower case, and perhaps a port (RFC 9110, `Host`)."""
@@ -121,6 +122,29 @@ class ServerSettings:
     reranker: Annotated[
         RerankerSettings | None, Field(description="Who puts the best passages in a better order; nobody if absent.")
     ] = None
+    poll_seconds: Annotated[
+        float,
+        Field(ge=0, le=3600, allow_inf_nan=False, description="Seconds between looks for new releases; 0 for none."),
+    ] = 0.5
+    keep_releases: Annotated[
+        int, Field(ge=0, le=100, description="How many releases of each pack stay mounted after they were replaced.")
+    ] = 1
+    mount: Annotated[
+        tuple[str, ...],
+        Field(description="Releases that are mounted beside the current ones, as slug@digest; 12 digits are enough."),
+    ] = ()
+    grace_seconds: Annotated[
+        float, _Seconds, Field(description="Seconds that requests have to end after SIGTERM or SIGINT.")
+    ] = 5.0
+    drain_seconds: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=3600,
+            allow_inf_nan=False,
+            description="Seconds for which requests are still taken after SIGTERM, while `/readyz` says no.",
+        ),
+    ] = 0.0
     oauth: Annotated[
         OAuthSettings | None, Field(description="The authorization server whose tokens open packs too; none if absent.")
     ] = None
@@ -134,6 +158,9 @@ class ServerSettings:
         for origin in self.allowed_origins:
             if not _ORIGIN.fullmatch(origin.lower()):
                 raise ConfigError(f"allowed_origins: {origin!r}, expected scheme://host with or without a port")
+        for name in self.mount:
+            if not RELEASE.fullmatch(name):
+                raise ConfigError(f"mount: {name!r}, expected slug@digest with 12 to 64 hexadecimal digits")
         if self.reranker and self.reranker.milliseconds >= 1000 * self.answer_timeout:
             raise ConfigError(f"reranker: milliseconds {self.reranker.milliseconds}, expected less than answer_timeout")
         try:

@@ -37,6 +37,11 @@ keys:
   - {{name: b, sha256: "{HASH[::-1]}", packs: "*", expires: "2027-07-01"}}
 rate_limit: {{requests: 10, per_seconds: 60}}
 reranker: {{path: models/small, pairs: 10, milliseconds: 300}}
+poll_seconds: 2
+keep_releases: 0
+mount: [tiny@0123456789ab]
+grace_seconds: 30
+drain_seconds: 10
 oauth: {{issuer: "https://login.example.org", resource: "https://kb.example.org", algorithms: [ES384], leeway: 5}}
 """
 
@@ -63,6 +68,11 @@ def test_every_key_of_the_file_is_a_setting(file: Path):
         rate_limit=RateLimit(10, 60),
         retrieval={"diversity": 0.3},
         reranker=RerankerSettings(path=file.parent / "models/small", pairs=10, milliseconds=300),
+        poll_seconds=2,
+        keep_releases=0,
+        mount=("tiny@0123456789ab",),
+        grace_seconds=30,
+        drain_seconds=10,
         oauth=OAuthSettings("https://login.example.org", "https://kb.example.org", algorithms=("ES384",), leeway=5),
     )
     assert read_file(file).keys() == {field.name for field in fields(ServerSettings)}
@@ -108,6 +118,11 @@ def test_every_setting_has_a_variable(tmp_path: Path):
         "OCTAVO_KEYS": json.dumps([{"name": "a", "sha256": HASH, "packs": "*"}]),
         "OCTAVO_RATE_LIMIT": '{"requests": 10, "per_seconds": 60}',
         "OCTAVO_RERANKER": '{"url": "http://127.0.0.1:8080/v1", "model": "m", "key_env": "RERANK_KEY"}',
+        "OCTAVO_POLL_SECONDS": "0",
+        "OCTAVO_KEEP_RELEASES": "3",
+        "OCTAVO_MOUNT": f"tiny@{HASH}, notes@0123456789ab",
+        "OCTAVO_GRACE_SECONDS": "30",
+        "OCTAVO_DRAIN_SECONDS": "10",
         "OCTAVO_OAUTH": '{"issuer": "https://login.example.org", "resource": "https://kb.example.org"}',
     }
     assert variables.keys() == {f"OCTAVO_{field.name.upper()}" for field in fields(ServerSettings)}
@@ -117,6 +132,9 @@ def test_every_setting_has_a_variable(tmp_path: Path):
     assert settings.keys == (Key("a", HASH, ("*",)),)
     assert settings.rate_limit == RateLimit(10, 60)
     assert settings.reranker == RerankerSettings(url="http://127.0.0.1:8080/v1", model="m", key_env="RERANK_KEY")
+    assert settings.mount == (f"tiny@{HASH}", "notes@0123456789ab")
+    assert (settings.poll_seconds, settings.keep_releases) == (0, 3)
+    assert (settings.grace_seconds, settings.drain_seconds) == (30, 10)
     assert settings.oauth == OAuthSettings("https://login.example.org", "https://kb.example.org")
 
 
@@ -143,6 +161,9 @@ def test_every_setting_has_a_variable(tmp_path: Path):
         pytest.param(f"host: {{{'x' * 99}: 1}}", "host: found keys and values, expected", id="keys"),
         pytest.param(f"port: {'x' * 99}", "port: found 99 characters, expected", id="long"),
         pytest.param("answer_timeout: .nan", "answer_timeout: found NaN, expected to be a finite number", id="nan"),
+        pytest.param(
+            "mount: [tiny@0123]", "mount: 'tiny@0123', expected slug@digest with 12 to 64 h", id="short digest"
+        ),
         pytest.param("body_timeout: 0", "body_timeout: found 0, expected to be greater than 0", id="no time"),
         pytest.param("audience: all", "audience: found 'all', expected to be 'public', 'friends', ", id="audience"),
         pytest.param("allowed_hosts: x", "allowed_hosts: found 'x', expected to be a valid array", id="no list"),

@@ -20,7 +20,7 @@ from octavo_serve.callers.oauth import Resource, is_metadata, resource_at
 from octavo_serve.callers.rates import Limiter
 from octavo_serve.callers.views import View, Views
 from octavo_serve.faces import UnavailableError
-from octavo_serve.over_http.edge import HEALTH
+from octavo_serve.over_http.edge import PROBES
 from octavo_serve.over_http.problems import octavo_problem, problem
 from octavo_serve.settings import ServerSettings
 
@@ -55,7 +55,7 @@ class AccessRefused(Exception):  # noqa: N818  # of a stranger; nothing here is 
 
 
 def caller_of(scope: Scope) -> View | None:
-    """What the caller may see; None for one without a key where keys are needed, who gets as far as `/healthz`."""
+    """What the caller may see; None for one without a key where keys are needed, who gets as far as the probes."""
     return scope[_VIEW]
 
 
@@ -79,16 +79,19 @@ class Access:
     def __init__(
         self,
         app: ASGIApp,
-        views: Views,
+        views_of: Callable[[Scope], Views],
         settings: ServerSettings,
         clock: Callable[[], int],
         *,
         wall_clock: Callable[[], float],
         verifier: TokenVerifier | None = None,
     ) -> None:
-        """`clock` is that of `rates.Limiter`, `wall_clock` gives seconds since 1970, `verifier` reads tokens."""
+        """`views_of` gives those of the library that a request is bound to; `clock` is that of `rates.Limiter`.
+
+        `wall_clock` gives seconds since 1970, `verifier` reads tokens.
+        """
         self._app = app
-        self._views = views
+        self._views_of = views_of
         self._keys = settings.keys
         self._oauth = settings.oauth
         self._wall_clock = wall_clock
@@ -111,14 +114,14 @@ class Access:
                 caller = await self._authenticate(scope)
             except AccessRefused as refused:
                 refusal = refused.response
-        if scope["path"] == HEALTH:
+        if scope["path"] in PROBES:
             # Probes have no key, and are not to be turned away for asking often.
             refusal = None
         elif refusal is None:
             refusal = self._count(caller.name if caller else (caller_address(scope),))
-        if refusal is None and caller and caller.lacks and scope["path"] != HEALTH:
+        if refusal is None and caller and caller.lacks and scope["path"] not in PROBES:
             refusal = _forbidden(caller.lacks)
-        view = None if self._closed and caller is None else self._views.of(caller.slugs if caller else None)
+        view = None if self._closed and caller is None else self._views_of(scope).of(caller.slugs if caller else None)
         await (refusal or self._app)({**scope, _VIEW: view, _CALLER: caller}, receive, send)
 
     async def _authenticate(self, scope: Scope) -> Caller:

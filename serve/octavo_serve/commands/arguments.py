@@ -87,12 +87,15 @@ def opened_packs(arguments: Namespace) -> Any:
     return catalog
 
 
-def servable(dist: Path, today: date | None, audience: str, operator: Any = None) -> Any:
-    """The catalog of a server, which tells what it does not serve. Raises ArtifactError when that is everything."""
-    from octavo_serve.catalog import open_catalog
-    from octavo_serve.search import NO_OPERATOR
+def servable(dist: Path, today: date | None, audience: str, operator: Any, **options: Any) -> Any:
+    """The releases of a server, which tells what it does not serve; `options` as of `Releases`.
 
-    catalog = open_catalog(dist, today, audience, operator or NO_OPERATOR)
+    Raises ArtifactError when that is everything.
+    """
+    from octavo_serve.releases import Releases
+
+    releases = Releases(dist, today, audience, operator, **options)
+    catalog = releases.current
     if not catalog.packs:
         raise ArtifactError(f"no pack can be served: {_reasons(catalog)}")
     for slug, reason in catalog.refused.items():
@@ -102,7 +105,7 @@ def servable(dist: Path, today: date | None, audience: str, operator: Any = None
             print(f"octavo: {slug} is searched by words only: {pack.degraded}", file=sys.stderr)
     for slug, narrower in catalog.withheld.items():
         print(f"octavo: {_withheld(slug, narrower)}", file=sys.stderr)
-    return catalog
+    return releases
 
 
 def _catalog(arguments: Namespace) -> Any:

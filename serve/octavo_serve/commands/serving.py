@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
+import signal
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
@@ -50,6 +52,15 @@ def _serve_arguments(parser: ArgumentParser) -> None:
     )
 
 
+def _log() -> None:
+    """Say on stderr what the server did by itself, and what went wrong."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("octavo: %(message)s"))
+    logger = logging.getLogger("octavo_serve")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+
+
 def _serve(arguments: Namespace) -> int:
     from octavo_serve.configuration import configure
     from octavo_serve.over_http.run import address, bind, serve
@@ -63,13 +74,23 @@ def _serve(arguments: Namespace) -> int:
         raise ConfigError("dist: missing, expected a folder of releases: `octavo serve DIST`, or `dist` in octavo.yaml")
     reranker = open_reranker(settings.reranker, os.environ) if settings.reranker else None
     operator = Operator(settings.retrieval, reranker, settings.lexical_only)
-    catalog = servable(settings.dist, arguments.today, settings.audience, operator)
+    releases = servable(
+        settings.dist,
+        arguments.today,
+        settings.audience,
+        operator,
+        keep=settings.keep_releases,
+        mount=settings.mount,
+    )
     for key in settings.keys:
-        for slug in sorted((key.slugs or frozenset()) - catalog.packs.keys()):
+        for slug in sorted((key.slugs or frozenset()) - releases.packs.keys()):
             print(f"octavo: key {key.name} is for {slug}, which is not served", file=sys.stderr)
     listener = bind(settings)
-    _announce(address(listener), list(catalog.packs.values()), keyed=bool(settings.keys))
-    serve(catalog, settings, listener)
+    _log()
+    # Until the server listens for it, which it does once it runs: before, it would be the end.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    _announce(address(listener), list(releases.packs.values()), keyed=bool(settings.keys))
+    serve(releases, settings, listener)
     return 0
 
 
@@ -108,10 +129,12 @@ def _stdio_arguments(parser: ArgumentParser) -> None:
 def _stdio(arguments: Namespace) -> int:
     from octavo_serve.over_mcp.stdio import run_stdio
     from octavo_serve.search import Operator
+    from octavo_serve.settings import ServerSettings
 
     operator = Operator(lexical_only=bool(arguments.lexical_only))
-    catalog = servable(arguments.dist, arguments.today, arguments.audience, operator)
-    run_stdio(catalog)
+    _log()
+    keep = ServerSettings().keep_releases
+    run_stdio(servable(arguments.dist, arguments.today, arguments.audience, operator, keep=keep))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The HTTP face: `GET /search`, `GET /graph`, `GET /healthz`, an index at `/`, and MCP behind the same guard.
+"""The HTTP face: `GET /search`, `GET /graph`, the probes, an index at `/`, and MCP behind the same guard.
 
 Importing this module and answering a search must not import the MCP SDK; `over_mcp.host` says how that is kept.
 """
@@ -20,12 +20,14 @@ from octavo_artifact.errors import OctavoError
 from octavo_serve.callers.access import Access
 from octavo_serve.callers.oauth import OAuthSettings
 from octavo_serve.callers.resource_metadata import metadata_routes
-from octavo_serve.callers.views import Views
 from octavo_serve.faces import Library, Workers
 from octavo_serve.over_http.edge import Edge
+from octavo_serve.over_http.generations import Generations, InGeneration, generation_of
+from octavo_serve.over_http.health import Health
 from octavo_serve.over_http.problems import on_exception, on_http_exception, on_octavo_error
 from octavo_serve.over_http.routes import Routes
 from octavo_serve.over_mcp.host import McpHost
+from octavo_serve.releases import current, following
 from octavo_serve.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -44,33 +46,38 @@ def create_app(
     library: Library,
     settings: ServerSettings,
     clock: Callable[[], int] = monotonic_ns,
+    stopping: Callable[[], bool] = lambda: False,
     wall_clock: Callable[[], float] = time,
 ) -> ASGIApp:
     """The application that serves `library`: routes inside, before them who may see what, the guard outermost.
 
-    `clock` gives nanoseconds that never go back, for the rate limit and the age of an issuer's keys; `wall_clock` gives
-    seconds since 1970, for the times in tokens and keys.
+    If the library is live, each request gets what is current when it begins. `clock` gives nanoseconds that never go
+    back, for the rate limit and the age of an issuer's keys, `wall_clock` seconds since 1970, for when keys and tokens
+    expire; `stopping` tells whether the server was asked to end.
     """
     workers = Workers(settings.answer_timeout)
+    generations = Generations(lambda: current(library))
     mcp = McpHost(workers)
-    routes = Routes(library, workers, mcp)
     tokens = open_tokens(settings.oauth, clock, wall_clock) if settings.oauth else None
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
         async with anyio.create_task_group() as tasks:
+            await tasks.start(generations.run)
             tasks.start_soon(mcp.run)
-            try:
-                yield
-            finally:
-                tasks.cancel_scope.cancel()
-                workers.close()
-                if tokens is not None:
-                    await tokens.close()
+            async with following(library, settings.poll_seconds, generations.turn):
+                try:
+                    yield
+                finally:
+                    workers.close()
+                    if tokens is not None:
+                        await tokens.close()
+                    tasks.cancel_scope.cancel()
 
     app = Starlette(
         routes=[
-            *routes.listed,
+            *Routes(workers, mcp).listed,
+            *Health(stopping).listed,
             Route("/mcp", mcp),
             Route("/packs/{slug}/mcp", mcp),
             *(metadata_routes(settings.oauth) if settings.oauth else ()),
@@ -84,4 +91,7 @@ def create_app(
     )
     # A redirect would repeat the client's Host; no path here ends in a slash.
     app.router.redirect_slashes = False
-    return Edge(Access(app, Views(library), settings, clock, wall_clock=wall_clock, verifier=tokens), settings)
+    access = Access(
+        app, lambda scope: generation_of(scope).views, settings, clock, wall_clock=wall_clock, verifier=tokens
+    )
+    return Edge(InGeneration(access, generations), settings)

@@ -13,6 +13,9 @@ from octavo_serve.over_http.problems import problem
 from octavo_serve.settings import AUTHORITY, ServerSettings
 
 HEALTH = "/healthz"
+READY = "/readyz"
+PROBES = (HEALTH, READY)
+"""What is answered whatever `Host` says, without a key, however often."""
 
 _ROUTING_HEADERS = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 _CLOSE = {"Connection": "close"}
@@ -60,7 +63,7 @@ class Edge:
                 origins.append(value.decode("latin-1").strip().lower())
             elif name == b"content-length" and value.strip().isdigit():
                 length = int(value)
-        if scope["path"] != HEALTH and not (len(hosts) == 1 and self._knows(hosts[0])):
+        if scope["path"] not in PROBES and not (len(hosts) == 1 and self._knows(hosts[0])):
             return problem(421, "Host: not a name this server answers to; the setting `allowed_hosts` lists them")
         if not all(self._trusts(origin, hosts) for origin in origins):
             return problem(403, "Origin: pages of this origin may not call; the setting `allowed_origins` lists them")

@@ -14,9 +14,9 @@ from starlette.routing import Route
 
 from octavo_artifact import __version__
 from octavo_artifact.errors import RequestError
-from octavo_serve.callers.access import caller_of, view_of
-from octavo_serve.faces import Library, Workers, compact_json
-from octavo_serve.over_http.edge import HEALTH
+from octavo_serve.callers.access import view_of
+from octavo_serve.faces import Workers, compact_json
+from octavo_serve.over_http.edge import HEALTH, READY
 from octavo_serve.over_mcp.host import McpHost
 from octavo_serve.requests import RequestT, SearchRequest, TraverseRequest, parse_request
 
@@ -37,11 +37,9 @@ _LISTS = frozenset({"tags", "kinds"})
 
 
 class Routes:
-    """The handlers of all routes but MCP's."""
+    """The handlers of all routes but MCP's and the probes'."""
 
-    def __init__(self, library: Library, workers: Workers, mcp: McpHost) -> None:
-        self._library = library
-        """For the server's health only: whatever else is told comes from the caller's view."""
+    def __init__(self, workers: Workers, mcp: McpHost) -> None:
         self._workers = workers
         self._mcp = mcp
 
@@ -52,7 +50,6 @@ class Routes:
             Route("/", self.index),
             Route("/search", self.search),
             Route("/graph", self.graph),
-            Route(HEALTH, self.health),
         ]
 
     async def index(self, request: Request) -> Response:
@@ -61,6 +58,7 @@ class Routes:
             "/search": f"passages for a query: q (required), {', '.join(list(_SEARCH)[1:])}",
             "/graph": f"what a node is joined to: id or path, {', '.join(list(_GRAPH)[2:])}",
             HEALTH: "the packs that are served, and those that were refused",
+            READY: "whether requests may come",
             "/mcp": "MCP over all packs (POST)",
             **{f"/packs/{slug}/mcp": f"MCP over the pack {slug} (POST)" for slug in view_of(request.scope).packs},
         }
@@ -84,28 +82,6 @@ class Routes:
         asked = traverse_request(request.query_params)
         result = await self._workers.run(view_of(request.scope).choose(asked.pack).traverse, asked)
         return Response(compact_json(result), headers={DIGEST_HEADER: result["digest"]}, media_type="application/json")
-
-    async def health(self, request: Request) -> Response:
-        """Which packs are served, and which are not; to one without a key only whether all is well."""
-        view = caller_of(request.scope)
-        seen = view or self._library
-        failing = any(pack.degraded for pack in seen.packs.values())
-        status = ("degraded" if seen.refused or failing else "ok") if seen.packs else "down"
-        body: dict[str, Any] = {"status": status}
-        if view is not None:
-            body["packs"] = {
-                slug: {
-                    "digest": pack.digest,
-                    "version": pack.manifest.pack["version"],
-                    "documents": pack.manifest.counts["documents"],
-                    "passages": pack.manifest.counts["passages"],
-                    "degraded": pack.degraded is not None,
-                    **({"reason": pack.degraded} if pack.degraded else {}),
-                }
-                for slug, pack in view.packs.items()
-            }
-            body["refused"] = dict(view.refused)
-        return JSONResponse(body, 200 if seen.packs else 503, {"cache-control": "no-store"})
 
 
 def search_request(parameters: QueryParams) -> SearchRequest:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 from functools import partial
+from threading import Event
+from time import monotonic
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -17,8 +20,6 @@ from octavo_serve.settings import ServerSettings
 
 MAX_HEAD = 64 * 1024
 """Bytes of a request's line and headers: a query of 2,000 characters takes at most 24,000 when percent-encoded."""
-
-_GRACE = 5
 
 
 def bind(settings: ServerSettings) -> socket.socket:
@@ -51,8 +52,9 @@ def address(listener: socket.socket) -> str:
 
 def make_server(library: Library, settings: ServerSettings) -> uvicorn.Server:
     """The uvicorn server of `library`; it logs problems only, through `logging`, and is quiet otherwise."""
+    stopping = Event()
     config = uvicorn.Config(
-        create_app(library, settings),
+        create_app(library, settings, stopping=stopping.is_set),
         http=partial(HeadGuard, head_timeout=settings.body_timeout),  # type: ignore[arg-type]  # called like the class
         ws="none",
         lifespan="on",
@@ -61,18 +63,43 @@ def make_server(library: Library, settings: ServerSettings) -> uvicorn.Server:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        timeout_graceful_shutdown=_GRACE,
+        timeout_graceful_shutdown=settings.grace_seconds,  # type: ignore[arg-type]  # it is waited for so long
     )
-    return uvicorn.Server(config)
+    return DrainingServer(config, stopping, settings.drain_seconds)
 
 
 def serve(library: Library, settings: ServerSettings, listener: socket.socket) -> None:
-    """Serve until SIGINT or SIGTERM, then finish the requests that are running, for at most 5 seconds.
+    """Serve until SIGINT or SIGTERM, then finish the requests that are running, within the settings' grace.
 
     uvicorn raises the signal again when it has shut down: SIGINT leaves here as KeyboardInterrupt.
     """
     with listener:
         make_server(library, settings).run(sockets=[listener])
+
+
+class DrainingServer(uvicorn.Server):
+    """uvicorn's server that first says that it will end, and then takes requests for a while before it does."""
+
+    def __init__(self, config: uvicorn.Config, stopping: Event, drain: float) -> None:
+        """Set `stopping` when it is to end, and end `drain` seconds later."""
+        super().__init__(config)
+        self._stopping = stopping
+        self._drain = drain
+        self._asked: float | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Note the signal."""
+        self._stopping.set()
+        super().handle_exit(sig, frame)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Whether to end now."""
+        if not await super().on_tick(counter):
+            return False
+        self._stopping.set()
+        if self._asked is None:
+            self._asked = monotonic()
+        return self.force_exit or monotonic() - self._asked >= self._drain
 
 
 class HeadGuard(HttpToolsProtocol):

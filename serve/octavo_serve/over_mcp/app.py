@@ -28,7 +28,7 @@ from octavo_artifact import __version__
 from octavo_artifact.errors import NotFoundError, RequestError
 from octavo_artifact.ids import KNOWLEDGE, knowledge_uri
 from octavo_artifact.schema import Resource
-from octavo_serve.callers.views import View
+from octavo_serve.callers.views import slug_of
 from octavo_serve.faces import Library, Pack, UnavailableError, Workers, compact_json, message, owner_of, pack_of
 from octavo_serve.introduction import introduce, point_to_skills
 from octavo_serve.over_mcp.paging import cursor_of, page_after, refuse_cursor
@@ -125,11 +125,17 @@ _TOOLS = {
 }
 
 
-def session_manager(view: View, workers: Workers, slug: str | None = None) -> StreamableHTTPSessionManager:
-    """The session manager of one pack, whoever sees it, or of all packs of a view; it is not running yet."""
-    library = view if slug is None else View(view, frozenset({slug}))
+def prepare() -> None:
+    """Make what all servers share, which takes longer than to make a server."""
+    for tool in _TOOLS.values():
+        _schema(tool.request)
+        _schema(tool.result)
+
+
+def session_manager(server: Server[Any]) -> StreamableHTTPSessionManager:
+    """What passes HTTP requests to a server; it is not running yet."""
     return StreamableHTTPSessionManager(
-        make_server(library, workers, slug),
+        server,
         json_response=True,
         stateless=True,
         # `edge` has checked Host and Origin before anything else.
@@ -185,7 +191,7 @@ def _count_skills(packs: Sequence[Pack]) -> dict[str, int]:
 
 
 class _Face:
-    """The handlers of one server. Packs are looked up at each call, so a release that was swapped in is served."""
+    """The handlers of one server. Packs are looked up at each call, once: one call is answered from one release."""
 
     def __init__(self, library: Library, workers: Workers, slug: str | None) -> None:
         self._library = library
@@ -295,9 +301,9 @@ class _Face:
     def _choose(self, slug: str | None) -> Pack:
         if self._slug is None:
             return self._library.choose(slug)
-        if slug not in (None, self._slug):
+        if slug is not None and slug_of(slug) != self._slug:
             raise NotFoundError("pack", f"only {self._slug} is served here")
-        return self._library.choose(self._slug)
+        return self._library.choose(slug or self._slug)
 
     def _describe(self, tool: _Tool) -> t.Tool:
         slugs = [pack.slug for pack in self.packs()]

@@ -6,40 +6,43 @@ waits for the first of: an MCP request, an answered search, two quiet seconds.
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
 import anyio
-from anyio.abc import TaskGroup, TaskStatus
+from anyio.abc import TaskStatus
 from anyio.to_thread import run_sync
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from octavo_artifact.errors import NotFoundError
 from octavo_serve.callers.access import view_of
-from octavo_serve.callers.views import View
-from octavo_serve.faces import UnavailableError, Workers
+from octavo_serve.callers.views import Mounted, View
+from octavo_serve.faces import Pack, UnavailableError, Workers
+from octavo_serve.over_http.generations import Endpoint, Generation, generation_of
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 _QUIET = 2.0
 _READY_TIMEOUT = 30.0
 
 MAX_ENDPOINTS = 512
-"""MCP servers that are kept: tokens may open any set of packs."""
+"""MCP servers that are kept of a generation: tokens may open any set of packs."""
 
 _logger = logging.getLogger(__name__)
 
 
 class McpHost:
-    """Builds an MCP server for each view and each pack when it is first asked, and passes requests on."""
+    """Loads the SDK in the background, makes a server for each set of packs when it is asked for, and passes on."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
         self._wanted = anyio.Event()
         self._ready = anyio.Event()
-        self._starting = anyio.Lock()
-        self._tasks: TaskGroup | None = None
-        self._endpoints: OrderedDict[frozenset[str] | str | None, _Endpoint] = OrderedDict()
-        """By the packs of a view, or by the slug of a pack; the one unused for longest first."""
+        self._loaded = False
 
     @property
     def idle(self) -> bool:
@@ -51,74 +54,84 @@ class McpHost:
         self._wanted.set()
 
     async def run(self) -> None:
-        """Serve until cancelled."""
+        """Import the SDK when somebody wants it, or nobody anything else."""
         with anyio.move_on_after(_QUIET):
             await self._wanted.wait()
-        async with anyio.create_task_group() as tasks:
-            try:
-                await run_sync(self._load)
-                self._tasks = tasks
-            except Exception:
-                # Search goes on without MCP; each MCP request is answered with status 500.
-                _logger.exception("MCP cannot be served")
-            self._ready.set()
-            await anyio.sleep_forever()
+        try:
+            await run_sync(self._load)
+            # The SDK's 100,000 objects stay: a collection that walks them stops everything for 50 ms each time.
+            gc.freeze()
+            self._loaded = True
+        except Exception:
+            # Search goes on without MCP; each MCP request is answered with status 500.
+            _logger.exception("MCP cannot be served")
+        self._ready.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer at `/mcp` for all packs of the caller's view, at `/packs/{slug}/mcp` for one."""
-        view = view_of(scope)
-        slug = scope["path_params"].get("slug")
-        if slug is not None and slug not in view.packs:
-            raise NotFoundError("pack", "no pack of this name is served")
+        """Answer at `/mcp` for all packs of the caller's view, at `/packs/{slug}/mcp` for one, current or mounted."""
+        view, name = view_of(scope), scope["path_params"].get("slug")
+        pack = None if name is None else _pack_of(view, name)
         if not self._ready.is_set():
             await self.want()
             with anyio.move_on_after(_READY_TIMEOUT) as waiting:
                 await self._ready.wait()
             if waiting.cancelled_caught:
                 raise UnavailableError("MCP is still starting")
-        if self._tasks is None:
+        if not self._loaded:
             raise RuntimeError("MCP could not be started")
-        endpoint = await self._endpoint(self._tasks, view, slug)
-        endpoint.running += 1
+        endpoint = await self._endpoint(generation_of(scope), view, pack)
+        endpoint.answering += 1
         try:
             await endpoint.app(scope, receive, send)
         finally:
-            endpoint.running -= 1
+            endpoint.answering -= 1
+
+    async def _endpoint(self, generation: Generation, view: View, pack: Pack | None) -> Endpoint:
+        # Callers who may see the same packs share a server, and all share that of one release. What they may see counts
+        # and not what is current of it: of a pack that is refused now a release may be mounted.
+        name = view.slugs if pack is None else (pack.slug, pack.digest)
+        endpoints = generation.endpoints
+        if name not in endpoints:
+            async with generation.making:
+                if name not in endpoints:
+                    manager = await run_sync(self._make, view, pack)
+                    _make_room(endpoints)
+                    endpoints[name] = await generation.tasks.start(_keep, manager)
+        endpoints.move_to_end(name)
+        return endpoints[name]
 
     def _load(self) -> None:
-        import octavo_serve.over_mcp.app  # pyright: ignore[reportUnusedImport]  # noqa: F401  # so that it is there
+        from octavo_serve.over_mcp.app import prepare
 
-    async def _endpoint(self, tasks: TaskGroup, view: View, slug: str | None) -> _Endpoint:
-        name = view.slugs if slug is None else slug
-        if name not in self._endpoints:
-            async with self._starting:
-                if name not in self._endpoints:
-                    self._make_room()
-                    self._endpoints[name] = await tasks.start(self._keep, view, slug)
-        self._endpoints.move_to_end(name)
-        return self._endpoints[name]
+        prepare()
 
-    def _make_room(self) -> None:
-        if len(self._endpoints) >= MAX_ENDPOINTS:
-            name = next((name for name, each in self._endpoints.items() if not each.running), None)
-            if name is not None:
-                self._endpoints.pop(name).scope.cancel()
+    def _make(self, view: View, pack: Pack | None) -> StreamableHTTPSessionManager:
+        from octavo_serve.over_mcp.app import make_server, session_manager
 
-    async def _keep(self, view: View, slug: str | None, *, task_status: TaskStatus[_Endpoint]) -> None:
-        from octavo_serve.over_mcp.app import session_manager
-
-        # Session managers must be entered and left by one task; this is its.
-        manager = session_manager(view, self._workers, slug)
-        with anyio.CancelScope() as scope:
-            async with manager.run():
-                task_status.started(_Endpoint(manager.handle_request, scope))
-                await anyio.sleep_forever()
+        if pack is None:
+            return session_manager(make_server(view, self._workers))
+        library = View(view, frozenset({pack.slug})) if pack is view.packs.get(pack.slug) else Mounted(pack)
+        return session_manager(make_server(library, self._workers, pack.slug))
 
 
-@dataclass(slots=True)
-class _Endpoint:
-    app: ASGIApp
-    scope: anyio.CancelScope
-    """Ends it."""
-    running: int = 0
-    """Requests that it is answering."""
+def _pack_of(view: View, name: str) -> Pack:
+    try:
+        return view.choose(name)
+    except NotFoundError:
+        raise NotFoundError("pack", "no pack of this name is served") from None
+
+
+def _make_room(endpoints: OrderedDict[Hashable, Endpoint]) -> None:
+    """End the endpoint unused for longest of those that answer nothing, where there are too many."""
+    if len(endpoints) >= MAX_ENDPOINTS:
+        idle = next((name for name, each in endpoints.items() if not each.answering), None)
+        if idle is not None:
+            endpoints.pop(idle).scope.cancel()
+
+
+async def _keep(manager: StreamableHTTPSessionManager, *, task_status: TaskStatus[Endpoint]) -> None:
+    # It must be entered and left by one task.
+    with anyio.CancelScope() as scope:
+        async with manager.run():
+            task_status.started(Endpoint(manager.handle_request, scope))
+            await anyio.sleep_forever()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from octavo_serve.faces import Library, Workers
+from octavo_serve.releases import following
 from octavo_serve.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -30,18 +31,22 @@ async def _serve(library: Library) -> None:
 
     from octavo_serve.over_mcp.app import make_server
 
-    timeout = ServerSettings().answer_timeout
-    workers = Workers(timeout)
+    settings = ServerSettings()
+    workers = Workers(settings.answer_timeout)
     server = make_server(library, workers)
     asked, incoming = anyio.create_memory_object_stream["SessionMessage | Exception"]()
     outgoing, answered = anyio.create_memory_object_stream["SessionMessage"]()
     relay = _Relay()
     try:
-        async with stdio_server() as (stdin, stdout), anyio.create_task_group() as tasks:
+        async with (
+            stdio_server() as (stdin, stdout),
+            following(library, settings.poll_seconds),
+            anyio.create_task_group() as tasks,
+        ):
             # The SDK turns descriptor 1 to standard error while it serves, but what was printed and not flushed
             # would reach the client when it turns it back.
             sys.stdout = sys.stderr
-            tasks.start_soon(relay.requests, stdin, asked, timeout)
+            tasks.start_soon(relay.requests, stdin, asked, settings.answer_timeout)
             tasks.start_soon(relay.answers, answered, stdout)
             await server.run(incoming, outgoing, server.create_initialization_options())
     finally:

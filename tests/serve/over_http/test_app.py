@@ -245,7 +245,15 @@ def test_a_server_without_a_pack_is_down():
 
 def test_the_index_names_every_endpoint(two: Ask):
     endpoints = two("/").json["endpoints"]
-    assert list(endpoints) == ["/search", "/graph", "/healthz", "/mcp", "/packs/fans/mcp", "/packs/pumps/mcp"]
+    assert list(endpoints) == [
+        "/search",
+        "/graph",
+        "/healthz",
+        "/readyz",
+        "/mcp",
+        "/packs/fans/mcp",
+        "/packs/pumps/mcp",
+    ]
 
 
 @pytest.mark.parametrize(("method", "target"), [("GET", "/search?q=oil"), ("POST", "/mcp")])

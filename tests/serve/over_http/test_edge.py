@@ -207,11 +207,13 @@ class Empty:
     def __init__(self) -> None:
         self.packs: dict[str, Any] = {}
         self.refused: dict[str, str] = {}
+        self.releases: dict[str, Any] = {}
+        self.failed: dict[str, Any] = {}
 
     def search(self, request: Any, slugs: Any = None) -> Any:
         raise AssertionError("no pack is asked for")
 
-    def choose(self, slug: str | None) -> Any:
+    def choose(self, name: str | None) -> Any:
         raise AssertionError("no pack is asked for")
 
 
