@@ -106,6 +106,13 @@ def task_serve():
     return {"actions": [LongRunning(f"{BIN}/octavo serve {DIST}")], "task_dep": ["verify"], "uptodate": [False]}
 
 
+def task_examples():
+    """Write the configuration that is shown in examples/, and its JSON Schema, anew from the settings."""
+    made = (("--example", "octavo.yaml"), ("--schema", "octavo.schema.json"))
+    actions = [f"{BIN}/octavo config {option} > examples/{name}" for option, name in made]
+    return {"actions": actions, "uptodate": [False]}
+
+
 def task_lint():
     """Ruff and pyright, strict."""
     return {"actions": [f"{BIN}/ruff check", f"{BIN}/ruff format --check", f"{BIN}/pyright"], "uptodate": [False]}

@@ -10,12 +10,14 @@ ROOT = Path(__file__).parents[1]
 SOURCES = {
     "octavo_artifact": ROOT / "serve" / "octavo_artifact",
     "octavo_serve": ROOT / "serve" / "octavo_serve",
+    "octavo_deploy": ROOT / "serve" / "octavo_deploy",
     "octavo_build": ROOT / "build" / "octavo_build",
     "octavo_evals": ROOT / "evals" / "octavo_evals",
 }
 MAY_IMPORT = {
     "octavo_artifact": set[str](),
     "octavo_serve": {"octavo_artifact"},
+    "octavo_deploy": {"octavo_artifact"},
     "octavo_build": {"octavo_artifact"},
     "octavo_evals": {"octavo_artifact", "octavo_serve"},
 }

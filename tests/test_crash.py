@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from octavo_artifact.layout import POINTER
+from octavo_artifact.manifest import read_previous
 from octavo_serve.cli import main
 from running import OCTAVO, TINY, octavo
 
@@ -114,11 +116,12 @@ def kill_at(bench: Bench, moment: Moment, place: Path) -> None:
     again = octavo(*command)
     assert again.returncode == 0, (moment, again.stderr)
     assert files(dist) == files(bench.root / "new") | files(bench.root / "dist", "tiny", bench.old), moment
+    assert (digest(dist), read_previous(dist / "tiny")) == (bench.new, (bench.old,)), moment
 
 
 def files(dist: Path, *below: str) -> dict[str, bytes]:
-    """All files of a dist, of staging folders too, or of a folder in it."""
-    found = sorted(path for path in dist.joinpath(*below).rglob("*") if path.is_file())
+    """All files of a dist but its pointers, of staging folders too, or of a folder in it."""
+    found = sorted(path for path in dist.joinpath(*below).rglob("*") if path.is_file() and path.name != POINTER)
     return {path.relative_to(dist).as_posix(): path.read_bytes() for path in found}
 
 

@@ -37,6 +37,7 @@ def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
     assert {top for top in tops if not top.endswith(".dist-info")} == {
         "octavo_artifact",
         "octavo_build",
+        "octavo_deploy",
         "octavo_evals",
         "octavo_serve",
     }

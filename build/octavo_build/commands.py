@@ -145,20 +145,20 @@ def _release_arguments(parser: ArgumentParser) -> None:
 
 
 def _release(arguments: Namespace) -> int:
+    from octavo_artifact import placing
     from octavo_artifact.ids import DIGEST
-    from octavo_build import release
 
     artifact: Path = arguments.artifact.absolute()
     if not (DIGEST.fullmatch(artifact.name) and artifact.is_dir()):
         raise ConfigError(f"{arguments.artifact}: not a release, expected dist/SLUG/DIGEST")
-    slug = release.verify(artifact).slug
+    slug = placing.verify(artifact).slug
     if slug != artifact.parent.name:
         raise ArtifactError(f"{artifact.parent.name}/{artifact.name[:12]}: is of the pack {slug}")
     if not arguments.ungated and (code := _gate(artifact, arguments.evals or Path("evals", slug), arguments.today)):
         print(f"octavo: {slug}: the gate does not pass; the current release stays", file=sys.stderr)
         return code
-    with release.exclusive(artifact.parent), release.clear_disk_errors(slug):
-        release.point(artifact)
+    with placing.exclusive(artifact.parent), placing.clear_disk_errors(slug):
+        placing.point(artifact)
     print(f"{slug} {artifact.name[:12]} is current")
     return 0
 

@@ -91,7 +91,7 @@ def _compile(tops: Sequence[Path], options: Mapping[str, str], cache: Path) -> N
 
 def _forget(pack: Path) -> None:
     """Remove all but the last releases: this folder is a cache, and nobody rolls it back."""
-    from octavo_build.release import exclusive
+    from octavo_artifact.placing import exclusive
 
     if not (pack / POINTER).exists():
         return

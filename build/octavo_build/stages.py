@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from octavo_artifact import __version__
+from octavo_artifact import __version__, placing
 from octavo_artifact.dates import parse_date
 from octavo_artifact.errors import ArtifactError, PackError
 from octavo_artifact.ids import canonical_json, fragment_id, sha256_file, sha256_hex
@@ -340,11 +340,11 @@ def publish(work: Work, dist: Path, encoder: Path, progress: Progress, *, strict
             f"{first.path}:{first.line}: {first.code}: {first.message}"
         )
     manifest = _manifest(work, pack, encoder)
-    with release.exclusive(dist / pack.slug):
+    with placing.exclusive(dist / pack.slug):
         artifact = release.seal(work.parts, manifest, dist / pack.slug)
-        release.verify(artifact)
+        placing.verify(artifact)
         if point:
-            release.point(artifact)
+            placing.point(artifact)
     _write_json(work.released, {"digest": artifact.name, "counts": {**manifest.counts, **counts}})
 
 
@@ -438,7 +438,7 @@ def _earlier_vectors(pack: Path, encoder: str) -> dict[bytes, NDArray[np.float32
     """Vectors of the pack's current release by sha256 of their window's text, if the same encoder made them."""
     try:
         artifact = pack / read_pointer(pack)
-        manifest = release.verify(artifact)
+        manifest = placing.verify(artifact)
         runtime = "" if manifest.encoder.model else f"onnxruntime {manifest.libraries.get('onnxruntime')}"
         if (fingerprint(manifest.encoder), runtime) != (encoder, runtime_of(manifest.encoder)):
             return {}

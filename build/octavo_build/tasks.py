@@ -23,6 +23,7 @@ from doit.tools import config_changed
 
 import octavo_artifact
 import octavo_build
+from octavo_artifact import placing
 from octavo_artifact.errors import ConfigError, OctavoError
 from octavo_artifact.ids import canonical_json, sha256_file, sha256_hex
 from octavo_artifact.layout import (
@@ -42,7 +43,7 @@ from octavo_artifact.layout import (
 )
 from octavo_artifact.manifest import fingerprint
 from octavo_artifact.schema import EncoderSpec
-from octavo_build import release, stages
+from octavo_build import stages
 from octavo_build.content_cache import ContentCache
 from octavo_build.encoders import DEFAULT, Prepared, install_encoder, prepare
 from octavo_build.encoders.adapter import Places
@@ -259,7 +260,7 @@ def _guarded(
 
     def run() -> dict[str, Any] | TaskFailed:
         try:
-            with release.clear_disk_errors(slug):
+            with placing.clear_disk_errors(slug):
                 action()
         except OctavoError as error:
             build.failures.setdefault(slug, error)
@@ -306,7 +307,7 @@ def run(build: Build) -> int:
     from doit.cmd_run import Run
     from doit.dependency import DatabaseException
 
-    with release.clear_disk_errors("build"), release.exclusive(build.state):
+    with placing.clear_disk_errors("build"), placing.exclusive(build.state):
         database = build.state / "doit.sqlite"
         namespace = {
             "DOIT_CONFIG": {

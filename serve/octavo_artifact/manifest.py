@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
@@ -29,6 +29,8 @@ from octavo_artifact.layout import (
 from octavo_artifact.schema import EncoderSpec
 
 MAX_MANIFEST_BYTES = 64 * 2**20
+MAX_PREVIOUS = 8
+"""Digests that a pointer remembers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,13 @@ class FileEntry:
 
     sha256: str
     size: int
+    """Bytes."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.size, int) or self.size < 0:  # pyright: ignore[reportUnnecessaryIsInstance]  # from JSON
+            raise ArtifactError(f"{MANIFEST}: a size is {self.size!r}, expected a whole number")
+        if not DIGEST.fullmatch(self.sha256):
+            raise ArtifactError(f"{MANIFEST}: a sha256 is {self.sha256!r}, expected 64 hex digits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,16 +215,35 @@ def read_pointer(pack: Path) -> str:
 
     Raises ArtifactError when the pointer is missing or not a pointer.
     """
+    return _pointer(pack)[0]
+
+
+def read_previous(pack: Path) -> tuple[str, ...]:
+    """The digests that were current before the one that `latest.json` names, newest first; empty for an old pointer.
+
+    Raises ArtifactError when the pointer is missing or not a pointer.
+    """
+    return _pointer(pack)[1]
+
+
+def pointer_bytes(digest: str, previous: Sequence[str]) -> bytes:
+    """`latest.json`: what is current, and what was, newest first, each once and the first MAX_PREVIOUS of them."""
+    kept = list(dict.fromkeys(previous))[:MAX_PREVIOUS]
+    return canonical_json({"digest": digest, **({"previous": kept} if kept else {})})
+
+
+def _pointer(pack: Path) -> tuple[str, tuple[str, ...]]:
     path = pack / POINTER
     try:
-        digest = json.loads(path.read_bytes())["digest"]
+        values = json.loads(path.read_bytes())
+        digest, previous = values["digest"], tuple(values.get("previous", ()))
     except OSError as error:
         raise ArtifactError(f"{pack.name}/{POINTER}: cannot be read ({error.strerror})") from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ArtifactError(f"{pack.name}/{POINTER}: not a pointer, expected a JSON object with a digest") from error
-    if not (isinstance(digest, str) and DIGEST.fullmatch(digest)):
+    if not all(isinstance(each, str) and DIGEST.fullmatch(each) for each in (digest, *previous)):
         raise ArtifactError(f"{pack.name}/{POINTER}: digest is not 64 hex digits")
-    return digest
+    return digest, previous
 
 
 def read_encoder(directory: Path, expected: str) -> EncoderSpec:

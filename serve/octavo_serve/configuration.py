@@ -7,21 +7,20 @@ No value under `keys` is repeated in an error: somebody may have put the key its
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from types import NoneType, UnionType
+from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from octavo_artifact.errors import ConfigError
-from octavo_serve.callers.keys import KEY, Key
-from octavo_serve.callers.oauth import OAuthSettings
-from octavo_serve.callers.rates import RateLimit
-from octavo_serve.settings import RerankerSettings, ServerSettings
+from octavo_serve.callers.keys import KEY
+from octavo_serve.settings import ServerSettings
 
 PREFIX = "OCTAVO_"
 FILE_VARIABLE = "OCTAVO_CONFIG"
@@ -29,19 +28,6 @@ FILE_VARIABLE = "OCTAVO_CONFIG"
 
 _COMPILERS = frozenset({"OCTAVO_ENCODER"})
 """Variables that are not the server's."""
-_SHAPES: Mapping[str, type[Any]] = {
-    "keys": Key,
-    "rate_limit": RateLimit,
-    "reranker": RerankerSettings,
-    "oauth": OAuthSettings,
-}
-_JSON = frozenset(
-    {
-        *("port", "max_body", "answer_timeout", "body_timeout", "lexical_only", "retrieval", *_SHAPES),
-        *("poll_seconds", "keep_releases", "grace_seconds", "drain_seconds"),
-    }
-)
-"""Keys whose variables hold JSON."""
 _UNKNOWN = "unexpected_keyword_argument"
 _MAX_FOUND = 80
 
@@ -129,14 +115,37 @@ def _variables(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _typed(key: str, text: str) -> Any:
-    if key in ("allowed_hosts", "allowed_origins", "mount"):
+    """What a variable says: texts as they are, lists of texts with commas, everything else as JSON."""
+    kind = _types(ServerSettings).get(key, str)
+    if kind == tuple[str, ...]:
         return [item.strip() for item in text.split(",") if item.strip()]
-    if key in _JSON:
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            return text  # which is refused as what it is
-    return text
+    if get_origin(kind) is Literal or _alternatives(kind) <= {str, Path, NoneType}:
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text  # which is refused as what it is
+
+
+@cache
+def _types(shape: type[Any]) -> Mapping[str, Any]:
+    """The type of each field of a dataclass."""
+    return get_type_hints(shape)
+
+
+def _alternatives(kind: Any) -> set[Any]:
+    """The types that a value may have."""
+    return set(get_args(kind)) if get_origin(kind) is UnionType else {kind}
+
+
+def _shape_at(place: Sequence[int | str]) -> type[Any]:
+    """The dataclass that a place in the settings is of; `("keys", 0)` is a Key."""
+    shape: Any = ServerSettings
+    for part in place:
+        if isinstance(part, str):
+            kind = _types(shape).get(part)
+            shape = next((each for each in (kind, *get_args(kind)) if is_dataclass(each)), shape)
+    return shape
 
 
 @cache
@@ -171,7 +180,7 @@ def _complaint(error: ErrorDetails, spell: Callable[[str], str]) -> str:
     first, *inner = error["loc"]
     place = spell(str(first)) + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in inner)
     if error["type"] == _UNKNOWN:
-        known = [field.name for field in fields(_SHAPES[str(first)] if inner else ServerSettings)]
+        known = [field.name for field in fields(_shape_at(error["loc"][:-1]))]
         near = get_close_matches(str(error["loc"][-1]), known, 1)
         return f"{place}: unknown, expected {f'perhaps {near[0]}; ' if near else ''}one of {', '.join(known)}"
     if error["type"] == "missing":

@@ -70,7 +70,10 @@ class ServerSettings:
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
 
-    dist: Annotated[Path | None, Field(description="Folder of releases; in a file, from the file's own folder.")] = None
+    dist: Annotated[
+        Path | None,
+        Field(description="Folder of releases; in a file, from the file's own folder.", examples=["dist"]),
+    ] = None
     audience: Annotated[
         Literal["public", "friends", "family", "self"],
         Field(description="The narrowest circle that is served; releases for a narrower one are withheld."),
@@ -81,14 +84,16 @@ class ServerSettings:
         tuple[str, ...],
         Field(
             description="Names in `Host` that are answered besides this machine's own, with a port to allow that port "
-            "only."
+            "only.",
+            examples=[["kb.example.org"]],
         ),
     ] = ()
     allowed_origins: Annotated[
         tuple[str, ...],
         Field(
             description="Web origins whose pages may call the server besides its own, such as "
-            "`https://app.example.org`."
+            "`https://app.example.org`.",
+            examples=[["https://app.example.org"]],
         ),
     ] = ()
     answer_timeout: Annotated[float, _Seconds, Field(description="Seconds a pack may take to answer.")] = 10.0
@@ -106,21 +111,32 @@ class ServerSettings:
         tuple[Key, ...],
         # An empty list would open the server to everybody, which is hardly what it was emptied for.
         Field(
-            min_length=1, description="Who may ask; without it and `oauth` everybody. `octavo key new` makes entries."
+            min_length=1,
+            description="Who may ask; without it and `oauth` everybody. `octavo key new` makes entries.",
+            examples=[[{"name": "alice", "sha256": "0123456789abcdef" * 4, "packs": ["octavo"]}]],
         ),
     ] = ()
     rate_limit: Annotated[
         RateLimit | None,
         Field(
             description="How often a key, or a token's client and subject, may ask, or where neither is asked for an "
-            "address; no limit if absent."
+            "address; no limit if absent.",
+            examples=[{"requests": 100, "per_seconds": 60}],
         ),
     ] = None
     retrieval: Annotated[
-        dict[str, Any], Field(description="Parameters of every search that are to differ from the packs' own, by name.")
+        dict[str, Any],
+        Field(
+            description="Parameters of every search that are to differ from the packs' own, by name.",
+            examples=[{"diversity": 0.3}],
+        ),
     ] = field(default_factory=dict[str, Any])
     reranker: Annotated[
-        RerankerSettings | None, Field(description="Who puts the best passages in a better order; nobody if absent.")
+        RerankerSettings | None,
+        Field(
+            description="Who puts the best passages in a better order; nobody if absent.",
+            examples=[{"path": "models/reranker", "pairs": 20, "milliseconds": 500}],
+        ),
     ] = None
     poll_seconds: Annotated[
         float,
@@ -146,7 +162,11 @@ class ServerSettings:
         ),
     ] = 0.0
     oauth: Annotated[
-        OAuthSettings | None, Field(description="The authorization server whose tokens open packs too; none if absent.")
+        OAuthSettings | None,
+        Field(
+            description="The authorization server whose tokens open packs too; none if absent.",
+            examples=[{"issuer": "https://login.example.org", "resource": "https://kb.example.org"}],
+        ),
     ] = None
 
     def __post_init__(self) -> None:

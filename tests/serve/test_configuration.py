@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,11 @@ from octavo_artifact.schema import AUDIENCES
 from octavo_serve.callers.keys import Key, new_key
 from octavo_serve.callers.oauth import OAuthSettings
 from octavo_serve.callers.rates import RateLimit
+from octavo_serve.cli import main
 from octavo_serve.configuration import configure, json_schema, read_file, shown
+from octavo_serve.example import example_file, example_of
 from octavo_serve.settings import RerankerSettings, ServerSettings
+from running import ROOT
 
 HASH = "0123456789abcdef" * 4
 SECRET = "octavo_" + "s3cret-" * 6 + "x"
@@ -136,6 +139,57 @@ def test_every_setting_has_a_variable(tmp_path: Path):
     assert (settings.poll_seconds, settings.keep_releases) == (0, 3)
     assert (settings.grace_seconds, settings.drain_seconds) == (30, 10)
     assert settings.oauth == OAuthSettings("https://login.example.org", "https://kb.example.org")
+
+
+def as_variable(value: Any) -> str:
+    """As the handbook says that variables are written."""
+    match value:
+        case str():
+            return value
+        case list() if all(isinstance(each, str) for each in value):
+            return ", ".join(value)
+        case _:
+            return json.dumps(value)
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(ServerSettings)])
+def test_a_setting_is_the_same_from_a_file_and_from_a_variable(file: Path, name: str):
+    example = example_of(json_schema()["properties"][name])
+    file.write_text(json.dumps({name: example}))
+    by_variable = configure(None, {f"OCTAVO_{name.upper()}": as_variable(example)}, {})
+    by_file = configure(file, {}, {})
+    if name == "dist":
+        by_file = replace(by_file, dist=by_file.dist and by_file.dist.relative_to(file.parent))
+    if name == "reranker" and by_file.reranker and by_file.reranker.path:
+        path = by_file.reranker.path.relative_to(file.parent)
+        by_file = replace(by_file, reranker=replace(by_file.reranker, path=path))
+    assert by_variable == by_file
+    assert example is not None, f"{name} has neither a default nor an example: give its Field `examples=[…]`"
+
+
+def test_the_example_names_every_setting_and_says_what_it_means():
+    text = example_file()
+    for name, shape in json_schema()["properties"].items():
+        assert f"\n#{name}:" in text
+        assert " ".join(shape["description"].split()) in " ".join(text.replace("\n# ", " ").split())
+    assert all(line.startswith("#") for line in text.splitlines() if line)
+
+
+def test_the_example_changes_nothing_and_is_right_without_its_number_signs(file: Path):
+    text = example_file()
+    file.write_text(text)
+    assert configure(file, {}, {}) == ServerSettings()
+    file.write_text("".join(line[1:] for line in text.splitlines(True) if line.startswith("#") and line[1] != " "))
+    assert read_file(file).keys() == {field.name for field in fields(ServerSettings)}
+    configure(file, {}, {})
+
+
+@pytest.mark.parametrize(("file", "option"), [("octavo.yaml", "--example"), ("octavo.schema.json", "--schema")])
+def test_the_files_of_the_examples_are_those_that_the_command_prints(
+    file: str, option: str, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["config", option]) == 0
+    assert capsys.readouterr().out == (ROOT / "examples" / file).read_text(), "write them anew with `doit examples`"
 
 
 @pytest.mark.parametrize(
@@ -299,6 +353,23 @@ def test_a_file_that_is_not_there_is_named(file: Path):
         pytest.param({"OCTAVO_KEYS": ""}, "OCTAVO_KEYS: found 0 characters, expected to be a valid array", id="keys"),
         pytest.param({"OCTAVO_CONFIG": ""}, "OCTAVO_CONFIG: empty, expected the name of a file", id="no file"),
         pytest.param({"OCTAVO_HOST": "\udcff"}, "OCTAVO_HOST: found what is not UTF-8, expected text", id="bytes"),
+        pytest.param(
+            {"OCTAVO_RERANKER": '{"path": "a", "pair": 9}'},
+            "OCTAVO_RERANKER.pair: unknown, expected perhaps pairs; one of path, url, ",
+            id="unknown within",
+        ),
+        pytest.param(
+            {"OCTAVO_RERANKER": '{"path": "a", "pairs": "9"}'},
+            "OCTAVO_RERANKER.pairs: found '9', expected to be a valid integer",
+            id="wrong within",
+        ),
+        pytest.param(
+            {"OCTAVO_KEYS": '[{"name": "a", "sha": "b"}]'}, "OCTAVO_KEYS[0].sha: unknown, expected perhaps", id="a key"
+        ),
+        pytest.param({"OCTAVO_LEXICAL_ONLY": "yes"}, "OCTAVO_LEXICAL_ONLY: found 'yes', expected to be", id="truth"),
+        pytest.param({"OCTAVO_MAX_BODY": "1e3"}, "OCTAVO_MAX_BODY: found 1000.0, expected to be a valid", id="float"),
+        pytest.param({"OCTAVO_RETRIEVAL": "{"}, "OCTAVO_RETRIEVAL: found '{', expected to be an object", id="no JSON"),
+        pytest.param({"OCTAVO_AUDIENCE": "all"}, "OCTAVO_AUDIENCE: found 'all', expected to be 'public'", id="choice"),
         pytest.param({"OCTAVO_RATE_LIMIT": "9"}, "OCTAVO_RATE_LIMIT: found 9, expected to be an object", id="rate"),
     ],
 )

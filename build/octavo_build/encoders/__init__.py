@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+from octavo_artifact import placing
 from octavo_artifact.errors import ArtifactError, ConfigError
 from octavo_artifact.ids import canonical_json
 from octavo_artifact.layout import ENCODER_ENDPOINT, ENCODER_SPEC, ENCODERS
 from octavo_artifact.manifest import fingerprint, read_encoder
-from octavo_build import release
 from octavo_build.encoders import folder, hub, openai, package
 from octavo_build.encoders.adapter import Adapter, Places, Prepared, parse
 
@@ -62,9 +62,9 @@ def install_encoder(dist: Path, encoder: Prepared = package.PREPARED) -> str:
     """
     name = fingerprint(encoder.spec)
     target = dist / ENCODERS / name
-    with release.exclusive(dist / ENCODERS):
+    with placing.exclusive(dist / ENCODERS):
         if not _is_installed(encoder, target):
-            release.install({**encoder.files(), ENCODER_SPEC: canonical_json(asdict(encoder.spec))}, target)
+            placing.install({**encoder.files(), ENCODER_SPEC: canonical_json(asdict(encoder.spec))}, target)
     return name
 
 

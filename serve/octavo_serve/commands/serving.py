@@ -140,12 +140,19 @@ def _stdio(arguments: Namespace) -> int:
 
 def _config_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="octavo.yaml (what OCTAVO_CONFIG names)")
-    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of octavo.yaml instead")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--schema", action="store_true", help="print the JSON Schema of octavo.yaml instead")
+    instead.add_argument("--example", action="store_true", help="print an octavo.yaml with every setting instead")
 
 
 def _config(arguments: Namespace) -> int:
     from octavo_serve.configuration import configure, json_schema, shown
 
+    if arguments.example:
+        from octavo_serve.example import example_file
+
+        sys.stdout.write(example_file())
+        return 0
     result = json_schema() if arguments.schema else shown(configure(arguments.file, os.environ, {}))
     print(json.dumps(result, indent=2, ensure_ascii=False))
     return 0
@@ -227,11 +234,15 @@ STDIO = Command(
 
 CONFIG = Command(
     name="config",
-    summary="check a server's configuration, or print its JSON Schema",
+    summary="check a server's configuration, or print its JSON Schema or an example",
     description="Check octavo.yaml together with the OCTAVO_* variables, as `octavo serve` does, and print the\n"
     "settings that they make as JSON, without the hashes of keys.\n"
     "Exit codes: 0 right, 2 wrong (the key is named).",
-    examples=("octavo config octavo.yaml", "octavo config --schema > octavo.schema.json"),
+    examples=(
+        "octavo config octavo.yaml",
+        "octavo config --example > octavo.yaml",
+        "octavo config --schema > octavo.schema.json",
+    ),
     add_arguments=_config_arguments,
     run=_config,
 )
