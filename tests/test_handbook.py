@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping
@@ -21,8 +22,9 @@ from octavo_build.graph import build_graph
 from octavo_build.lint.codes import LINT_CODES
 from octavo_build.passages import passages_of
 from octavo_build.sources import read
+from octavo_serve.callers.oauth import OAuthSettings
 from octavo_serve.commands.asking import SEARCH
-from octavo_serve.configuration import configure
+from octavo_serve.configuration import configure, shown
 from octavo_serve.requests import SearchRequest
 from octavo_serve.results import Explanation, Hit, SearchResult
 from octavo_serve.search import STAGES
@@ -101,6 +103,16 @@ def test_every_setting_of_a_reranker_is_in_the_table_of_its_page() -> None:
     page = (HANDBOOK / "workflows" / "rerank.md").read_text()
     section = page.partition("## Every key\n")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `([a-z_]+)`", section, re.MULTILINE) == [field.name for field in fields(RerankerSettings)]
+
+
+def test_every_setting_of_oauth_is_in_the_table_of_its_page() -> None:
+    rows = table("workflows/oauth.md", "Every key")
+    assert [code(name)[0] for name, *_ in rows] == [field.name for field in fields(OAuthSettings)]
+    written = merged(scalars(f"{code(name)[0]}: {code(default)[0]}") for name, default, _ in rows if code(default))
+    required = {"issuer": "https://login.example.org", "resource": "https://kb.example.org"}
+    defaults = shown(configure(None, {"OCTAVO_OAUTH": json.dumps(required)}, {}))["oauth"]
+    assert {**written, "leeway": int(written["leeway"])} == {name: defaults[name] for name in written}
+    assert defaults.keys() - written.keys() == {*required, "jwks_uri", "required_claims"}
 
 
 def test_every_parameter_of_the_search_is_in_the_table_of_its_page_with_default_and_range() -> None:

@@ -125,7 +125,7 @@ DEFECTS = {
     "24 keys that MCP does not ask for": [
         "serve/callers/test_access.py::test_without_a_key_every_address_asks_for_one_before_it_looks_at_anything",
         "serve/callers/test_access.py::test_what_is_no_key_is_refused_alike_over_http_and_mcp",
-        "serve/callers/test_access.py::test_another_keys_pack_answers_as_one_that_is_not_there",
+        "serve/callers/test_another_pack.py::test_over_http_a_foreign_pack_answers_as_one_that_is_not_there",
     ],
     "25 a header is needed where there are no keys": ["test_promises.py::test_without_keys_no_header_is_needed"],
     "26 bad parameters are failures of the server": [

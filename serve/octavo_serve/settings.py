@@ -15,6 +15,7 @@ from pydantic import ConfigDict, Field
 from octavo_artifact.errors import ConfigError
 from octavo_artifact.parameters import read_retrieval
 from octavo_serve.callers.keys import Key
+from octavo_serve.callers.oauth import OAuthSettings
 from octavo_serve.callers.rates import RateLimit
 from octavo_serve.callers.views import RELEASE
 
@@ -111,14 +112,15 @@ class ServerSettings:
         # An empty list would open the server to everybody, which is hardly what it was emptied for.
         Field(
             min_length=1,
-            description="Who may ask; without this key everybody may. `octavo key new` makes entries.",
+            description="Who may ask; without it and `oauth` everybody. `octavo key new` makes entries.",
             examples=[[{"name": "alice", "sha256": "0123456789abcdef" * 4, "packs": ["octavo"]}]],
         ),
     ] = ()
     rate_limit: Annotated[
         RateLimit | None,
         Field(
-            description="How often a key may ask, or without keys an address; no limit if absent.",
+            description="How often a key, or a token's client and subject, may ask, or where neither is asked for an "
+            "address; no limit if absent.",
             examples=[{"requests": 100, "per_seconds": 60}],
         ),
     ] = None
@@ -136,7 +138,6 @@ class ServerSettings:
             examples=[{"path": "models/reranker", "pairs": 20, "milliseconds": 500}],
         ),
     ] = None
-
     poll_seconds: Annotated[
         float,
         Field(ge=0, le=3600, allow_inf_nan=False, description="Seconds between looks for new releases; 0 for none."),
@@ -160,6 +161,13 @@ class ServerSettings:
             description="Seconds for which requests are still taken after SIGTERM, while `/readyz` says no.",
         ),
     ] = 0.0
+    oauth: Annotated[
+        OAuthSettings | None,
+        Field(
+            description="The authorization server whose tokens open packs too; none if absent.",
+            examples=[{"issuer": "https://login.example.org", "resource": "https://kb.example.org"}],
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:

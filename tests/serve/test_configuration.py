@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from jsonschema import Draft202012Validator
 from octavo_artifact.errors import ConfigError
 from octavo_artifact.schema import AUDIENCES
 from octavo_serve.callers.keys import Key, new_key
+from octavo_serve.callers.oauth import OAuthSettings
 from octavo_serve.callers.rates import RateLimit
 from octavo_serve.cli import main
 from octavo_serve.configuration import configure, json_schema, read_file, shown
@@ -35,7 +37,7 @@ lexical_only: true
 retrieval: {{diversity: 0.3}}
 keys:
   - {A_KEY}
-  - {{name: b, sha256: "{HASH[::-1]}", packs: "*"}}
+  - {{name: b, sha256: "{HASH[::-1]}", packs: "*", expires: "2027-07-01"}}
 rate_limit: {{requests: 10, per_seconds: 60}}
 reranker: {{path: models/small, pairs: 10, milliseconds: 300}}
 poll_seconds: 2
@@ -43,6 +45,7 @@ keep_releases: 0
 mount: [tiny@0123456789ab]
 grace_seconds: 30
 drain_seconds: 10
+oauth: {{issuer: "https://login.example.org", resource: "https://kb.example.org", algorithms: [ES384], leeway: 5}}
 """
 
 
@@ -64,7 +67,7 @@ def test_every_key_of_the_file_is_a_setting(file: Path):
         body_timeout=0.5,
         max_body=1000,
         lexical_only=True,
-        keys=(Key("a", HASH, ("tiny",)), Key("b", HASH[::-1], ("*",))),
+        keys=(Key("a", HASH, ("tiny",)), Key("b", HASH[::-1], ("*",), date(2027, 7, 1))),
         rate_limit=RateLimit(10, 60),
         retrieval={"diversity": 0.3},
         reranker=RerankerSettings(path=file.parent / "models/small", pairs=10, milliseconds=300),
@@ -73,6 +76,7 @@ def test_every_key_of_the_file_is_a_setting(file: Path):
         mount=("tiny@0123456789ab",),
         grace_seconds=30,
         drain_seconds=10,
+        oauth=OAuthSettings("https://login.example.org", "https://kb.example.org", algorithms=("ES384",), leeway=5),
     )
     assert read_file(file).keys() == {field.name for field in fields(ServerSettings)}
 
@@ -122,6 +126,7 @@ def test_every_setting_has_a_variable(tmp_path: Path):
         "OCTAVO_MOUNT": f"tiny@{HASH}, notes@0123456789ab",
         "OCTAVO_GRACE_SECONDS": "30",
         "OCTAVO_DRAIN_SECONDS": "10",
+        "OCTAVO_OAUTH": '{"issuer": "https://login.example.org", "resource": "https://kb.example.org"}',
     }
     assert variables.keys() == {f"OCTAVO_{field.name.upper()}" for field in fields(ServerSettings)}
     settings = configure(None, variables, {})
@@ -133,6 +138,7 @@ def test_every_setting_has_a_variable(tmp_path: Path):
     assert settings.mount == (f"tiny@{HASH}", "notes@0123456789ab")
     assert (settings.poll_seconds, settings.keep_releases) == (0, 3)
     assert (settings.grace_seconds, settings.drain_seconds) == (30, 10)
+    assert settings.oauth == OAuthSettings("https://login.example.org", "https://kb.example.org")
 
 
 def as_variable(value: Any) -> str:
@@ -198,7 +204,7 @@ def test_the_files_of_the_examples_are_those_that_the_command_prints(
         ),
         pytest.param(
             f"keys: [{{name: a, sha: '{HASH}', packs: '*'}}]",
-            "keys[0].sha: unknown, expected perhaps sha256; one of name, sha256, packs",
+            "keys[0].sha: unknown, expected perhaps sha256; one of name, sha256, packs, expires",
             id="unknown of a key",
         ),
         pytest.param("port: '80'", "port: found '80', expected to be a valid integer", id="text for a number"),
@@ -219,6 +225,30 @@ def test_the_files_of_the_examples_are_those_that_the_command_prints(
         pytest.param("allowed_origins: [x]", "allowed_origins: 'x', expected scheme://host", id="origin"),
         pytest.param("rate_limit: {requests: 1}", "rate_limit.per_seconds: missing, expected a value", id="missing"),
         pytest.param("rate_limit: 10", "rate_limit: found 10, expected to be an object", id="rate"),
+        pytest.param(
+            f"keys: [{{name: a, sha256: '{HASH}', packs: '*', expires: soon}}]",
+            "keys[0].expires: found 4 characters, ",
+            id="expires some day",
+        ),
+        pytest.param("oauth: {issuer: 'https://h'}", "oauth.resource: missing, expected a value", id="no resource"),
+        pytest.param(
+            "oauth: {issuer: 'https://h', resource: 'https://k', audience: a}",
+            "oauth.audience: unknown, expected one of issuer, resource, jwks_uri, algorithms, ",
+            id="unknown of oauth",
+        ),
+        pytest.param(
+            "oauth: {issuer: 'https://h', resource: 'https://k', algorithms: [HS256]}",
+            "oauth.algorithms[0]: found 'HS256', expected to be 'RS256', ",
+            id="a shared secret",
+        ),
+        pytest.param(
+            "oauth: {issuer: 'https://h', resource: 'https://k', leeway: 301}", "oauth.leeway: found 301, ", id="leeway"
+        ),
+        pytest.param(
+            "oauth: {issuer: 'https://u:p@h', resource: 'https://k'}",
+            "oauth: issuer, expected https://host/path, or http:// on this machine, without user",
+            id="an issuer with a password",
+        ),
         pytest.param("reranker: {}", "reranker: expected either path or url", id="no reranker"),
         pytest.param(
             "reranker: {path: a, url: 'http://b'}", "reranker: expected either path or url", id="two rerankers"

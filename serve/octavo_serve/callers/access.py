@@ -6,24 +6,53 @@ It stands before routing: what is behind it gets a view of the library and no wa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
+from typing import TYPE_CHECKING
 
 from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from octavo_serve.callers.keys import KEY, MAX_KEY, Key, find_key
+from octavo_serve.callers.keys import KEY, MAX_KEY, find_key
+from octavo_serve.callers.oauth import Resource, is_metadata, resource_at
 from octavo_serve.callers.rates import Limiter
 from octavo_serve.callers.views import View
-from octavo_serve.faces import Library
+from octavo_serve.faces import Library, UnavailableError
 from octavo_serve.over_http.edge import PROBES
-from octavo_serve.over_http.problems import problem
+from octavo_serve.over_http.problems import octavo_problem, problem
 from octavo_serve.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from octavo_serve.callers.tokens import TokenVerifier
 
 _LIBRARY = "octavo.library"
 _VIEW = "octavo.view"
+_CALLER = "octavo.caller"
 _KEY_BYTES = re.compile(KEY.pattern.encode())
+_CREDENTIAL_BYTES = re.compile(rb"(?:^|&)access_token=|(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]+\.eyJ|" + _KEY_BYTES.pattern)
+"""A key, a JWT, or what RFC 6750 2.3 calls a token. Nothing here is tried again from within a match: it is linear."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Somebody who showed a key or a token."""
+
+    name: tuple[str, ...]
+    """Whose requests are counted together: the key's name, or the client and the subject of a token."""
+    slugs: frozenset[str] | None
+    """The packs that are there for the caller; None for all."""
+    lacks: Resource | None = None
+    """What it asks for and has no scope for; None where nothing is missing."""
+
+
+class AccessRefused(Exception):  # noqa: N818  # of a stranger; nothing here is in error
+    """The request goes no further; `response` says why."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__()
+        self.response = response
 
 
 def library_of(scope: Scope) -> Library:
@@ -44,55 +73,101 @@ def view_of(scope: Scope) -> View:
     return view
 
 
+def name_of(scope: Scope) -> str | None:
+    """The caller's name for a log, one line of printable ASCII: the key's, or a token's client and subject."""
+    caller: Caller | None = scope[_CALLER]
+    return None if caller is None else "/".join(ascii(part)[1:-1][:100] for part in caller.name)
+
+
 class Access:
-    """ASGI middleware that asks for a key where keys are configured, and counts requests where a limit is."""
+    """ASGI middleware that asks for a key or a token where they are configured, and counts where a limit is."""
 
     def __init__(
-        self, app: ASGIApp, current: Callable[[], Library], settings: ServerSettings, clock: Callable[[], int]
+        self,
+        app: ASGIApp,
+        current: Callable[[], Library],
+        settings: ServerSettings,
+        clock: Callable[[], int],
+        *,
+        wall_clock: Callable[[], float],
+        verifier: TokenVerifier | None = None,
     ) -> None:
-        """`current` gives the library that a request is bound to until it ends; `clock` is that of `rates.Limiter`."""
+        """`current` gives the library that a request is bound to until it ends; `clock` is that of `rates.Limiter`.
+
+        `wall_clock` gives seconds since 1970, `verifier` reads tokens.
+        """
         self._app = app
         self._current = current
         self._keys = settings.keys
+        self._oauth = settings.oauth
+        self._wall_clock = wall_clock
+        self._verifier = verifier
+        self._closed = bool(settings.keys) or verifier is not None
         self._limit = settings.rate_limit
         self._limiter = Limiter(settings.rate_limit, clock) if settings.rate_limit else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request, or pass it on with its caller's view."""
-        if scope["type"] != "http":
+        if scope["type"] != "http" or (self._oauth and is_metadata(scope["path"])):
+            # Who has no token yet reads there where to get one.
             await self._app(scope, receive, send)
             return
-        key: Key | None = None
+        caller: Caller | None = None
         refusal: Response | None = None
-        if self._keys:
+        if self._closed:
             send = _uncached(send)
-            key, refusal = self._authenticate(scope)
+            try:
+                caller = await self._authenticate(scope)
+            except AccessRefused as refused:
+                refusal = refused.response
         if scope["path"] in PROBES:
             # Probes have no key, and are not to be turned away for asking often.
             refusal = None
         elif refusal is None:
-            refusal = self._count(key.name if key else caller_address(scope))
+            refusal = self._count(caller.name if caller else (caller_address(scope),))
+        if refusal is None and caller and caller.lacks and scope["path"] not in PROBES:
+            refusal = _forbidden(caller.lacks)
         library = self._current()
-        view = None if self._keys and key is None else View(library, key.slugs if key else None)
-        scope = {**scope, _LIBRARY: library, _VIEW: view}
-        await (refusal or self._app)(scope, receive, send)
+        view = None if self._closed and caller is None else View(library, caller.slugs if caller else None)
+        await (refusal or self._app)({**scope, _LIBRARY: library, _VIEW: view, _CALLER: caller}, receive, send)
 
-    def _authenticate(self, scope: Scope) -> tuple[Key | None, Response | None]:
+    async def _authenticate(self, scope: Scope) -> Caller:
+        resource = resource_at(self._oauth, scope["path"]) if self._oauth else None
+        what = "key or a token" if resource else "key"
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         if not given:
-            return None, _unauthorized("missing; expected `Bearer` and a key, in this header only")
-        scheme, _, token = given[0].strip(b" \t").partition(b" ")
-        token = token.strip(b" ")
-        key = None
-        if len(given) == 1 and scheme.lower() == b"bearer" and len(token) <= MAX_KEY:
-            key = find_key(self._keys, token)
-        if key is None:
-            return None, _unauthorized("not a key of this server; expected `Bearer` and a key", "invalid_token")
-        if _KEY_BYTES.search(scope["query_string"]):
-            return key, problem(400, "query: holds a key; URLs are logged on their way: revoke it, and use the header")
-        return key, None
+            raise _unauthorized(f"missing; expected `Bearer` and a {what}, in this header only", resource)
+        scheme, _, presented = given[0].strip(b" \t").partition(b" ")
+        presented = presented.strip(b" ")
+        caller = None
+        if len(given) == 1 and scheme.lower() == b"bearer":
+            caller = self._key_holder(presented) or await self._token_holder(presented, resource)
+        if caller is None:
+            wrong = f"not a {what} of this server; expected `Bearer` and a {what}"
+            raise _unauthorized(wrong, resource, "invalid_token")
+        if (_CREDENTIAL_BYTES if resource else _KEY_BYTES).search(scope["query_string"]):
+            detail = f"query: holds a {what}; URLs are logged on their way: revoke it, and use the header"
+            raise AccessRefused(problem(400, detail))
+        return caller
 
-    def _count(self, caller: str) -> Response | None:
+    def _key_holder(self, presented: bytes) -> Caller | None:
+        key = find_key(self._keys, presented) if len(presented) <= MAX_KEY else None
+        return Caller(("key", key.name), key.slugs) if key and key.is_good_at(self._wall_clock()) else None
+
+    async def _token_holder(self, presented: bytes, resource: Resource | None) -> Caller | None:
+        if self._verifier is None or resource is None or _KEY_BYTES.fullmatch(presented):
+            return None
+        try:
+            token = await self._verifier.verify(presented, resource)
+        except UnavailableError as error:
+            raise AccessRefused(octavo_problem(error)) from None
+        if token is None:
+            return None
+        # Decided by token and path alone, so the answer is the same whether or not there is such a pack.
+        enough = token.slugs is None or (resource.slug in token.slugs if resource.slug else bool(token.slugs))
+        return Caller(("token", token.client_id, token.subject), token.slugs, None if enough else resource)
+
+    def _count(self, caller: Hashable) -> Response | None:
         if self._limiter is None or self._limit is None:
             return None
         wait = self._limiter.take(caller)
@@ -102,9 +177,20 @@ class Access:
         return problem(429, f"rate: {allowed}; ask again in {wait} seconds", headers={"Retry-After": str(wait)})
 
 
-def _unauthorized(wrong: str, code: str | None = None) -> Response:
-    challenge = 'Bearer realm="octavo"' + (f', error="{code}"' if code else "")
-    return problem(401, f"Authorization: {wrong}", headers={"WWW-Authenticate": challenge})
+def _unauthorized(wrong: str, resource: Resource | None, code: str | None = None) -> AccessRefused:
+    headers = {"WWW-Authenticate": _challenge(resource, code)}
+    return AccessRefused(problem(401, f"Authorization: {wrong}", headers=headers))
+
+
+def _forbidden(lacking: Resource) -> Response:
+    headers = {"WWW-Authenticate": _challenge(lacking, "insufficient_scope")}
+    return problem(403, f"Authorization: the token has not the scope {lacking.scope}", headers=headers)
+
+
+def _challenge(resource: Resource | None, code: str | None) -> str:
+    """`WWW-Authenticate` of RFC 6750 3, with what RFC 9728 5.1 adds where there is an issuer."""
+    parts = ['Bearer realm="octavo"', f'error="{code}"' if code else "", resource.challenge if resource else ""]
+    return ", ".join(part for part in parts if part)
 
 
 def caller_address(scope: Scope) -> str:

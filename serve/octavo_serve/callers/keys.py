@@ -11,6 +11,7 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -53,6 +54,13 @@ class Key:
         str, Field(pattern=f"^{DIGEST.pattern}$", description="Hex sha256 of the key, as `octavo key new` prints it.")
     ] = field(repr=False)
     packs: Annotated[tuple[str, ...], BeforeValidator(_packs), WithJsonSchema(_PACKS)]
+    expires: Annotated[
+        date | None, Field(description="Day (UTC) from which it opens nothing any more; never if absent.")
+    ] = None
+
+    def is_good_at(self, seconds: float) -> bool:
+        """Whether it still opens something, by the seconds since 1970."""
+        return self.expires is None or datetime.fromtimestamp(seconds, UTC).date() < self.expires
 
     @property
     def slugs(self) -> frozenset[str] | None:
@@ -65,9 +73,10 @@ def new_key() -> str:
     return f"octavo_{secrets.token_urlsafe(32)}"
 
 
-def entry(key: str, name: str, packs: Sequence[str]) -> Mapping[str, Any]:
+def entry(key: str, name: str, packs: Sequence[str], expires: date | None = None) -> Mapping[str, Any]:
     """What stands under `keys` in the configuration for `key`."""
-    return {"name": name, "sha256": sha256_hex(key.encode()), "packs": ALL if ALL in packs else list(packs)}
+    made = {"name": name, "sha256": sha256_hex(key.encode()), "packs": ALL if ALL in packs else list(packs)}
+    return made if expires is None else {**made, "expires": expires.isoformat()}
 
 
 def find_key(keys: Sequence[Key], presented: bytes) -> Key | None:

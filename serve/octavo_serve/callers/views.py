@@ -91,38 +91,3 @@ class View:
     def choose(self, name: str | None) -> Pack:
         """The pack or release of this name, or the only pack; see `choose`."""
         return choose(self.packs, name, lambda: self.releases)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Mounted:
-    """A library of one release, which need not be its pack's current one."""
-
-    release: Pack
-
-    @property
-    def packs(self) -> Mapping[str, Pack]:
-        """The one, by its slug."""
-        return {self.release.slug: self.release}
-
-    @property
-    def releases(self) -> Mapping[str, Pack]:
-        """The one, by slug@digest."""
-        return {f"{self.release.slug}@{self.release.digest}": self.release}
-
-    @property
-    def refused(self) -> Mapping[str, str]:
-        """None."""
-        return {}
-
-    @property
-    def failed(self) -> Mapping[str, Refusal]:
-        """None."""
-        return {}
-
-    def search(self, request: SearchRequest, slugs: frozenset[str] | None = None) -> SearchResult:
-        """Find passages in it."""
-        return self.choose(request.pack).search(request)
-
-    def choose(self, name: str | None) -> Pack:
-        """It, unless another is named; see `choose`."""
-        return choose(self.packs, name, lambda: self.releases)

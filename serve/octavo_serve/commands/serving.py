@@ -16,6 +16,7 @@ from octavo_artifact.errors import ConfigError
 from octavo_artifact.ids import SLUG
 from octavo_serve.commands.arguments import (
     audience_argument,
+    day,
     dist_argument,
     json_argument,
     lexical_argument,
@@ -168,6 +169,9 @@ def _key_arguments(parser: ArgumentParser) -> None:
         help="pack it opens, '*' for all; may be repeated",
     )
     parser.add_argument("--name", help="what you call it in octavo.yaml (the packs, joined by hyphens)")
+    parser.add_argument(
+        "--expires", type=day, metavar="YYYY-MM-DD", help="day (UTC) from which it opens nothing any more (never)"
+    )
     json_argument(parser)
 
 
@@ -184,7 +188,7 @@ def _key(arguments: Namespace) -> int:
     key = new_key()
     packs = list(dict.fromkeys(arguments.pack))
     name = arguments.name or "-".join("all" if slug == ALL else slug for slug in packs)[:64]
-    made = entry(key, name, packs)
+    made = entry(key, name, packs, arguments.expires)
     check_key(made)
     if arguments.json:
         print(json.dumps({"key": key, "entry": made}))
@@ -251,7 +255,7 @@ KEY = Command(
     "hash only.",
     examples=(
         "octavo key new --pack octavo --name alice",
-        "octavo key new --pack octavo --pack solar-diy",
+        "octavo key new --pack octavo --pack solar-diy --expires 2027-07-01",
         "octavo key new --pack '*' --json | jq -r .key",
     ),
     add_arguments=_key_arguments,

@@ -40,12 +40,13 @@ def hosts(subject: Subject) -> Iterator[Finding]:
 def public(subject: Subject) -> Iterator[Finding]:
     """Without keys everybody who reaches the address may ask."""
     settings = subject.settings
-    if not settings.keys and not _is_loopback(settings):
+    if not settings.keys and not settings.oauth and not _is_loopback(settings):
         found = f"host {settings.host} is reached from other machines, and there are no keys"
         step = "`octavo key new` makes entries for `keys`; leave it so if the packs are for everybody"
         yield Finding("access", "warn", found, "keys, or packs for everybody", step)
     else:
-        yield Finding("access", "ok", "by keys" if settings.keys else "from this machine only")
+        ways = [way for way, given in (("keys", settings.keys), ("tokens", settings.oauth)) if given]
+        yield Finding("access", "ok", f"by {' and '.join(ways)}" if ways else "from this machine only")
 
 
 def _is_loopback(settings: ServerSettings) -> bool:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from time import monotonic_ns
+from time import monotonic_ns, time
+from typing import TYPE_CHECKING
 
 import anyio
 from starlette.applications import Starlette
@@ -17,6 +18,8 @@ from starlette.types import ASGIApp
 
 from octavo_artifact.errors import OctavoError
 from octavo_serve.callers.access import Access
+from octavo_serve.callers.oauth import OAuthSettings
+from octavo_serve.callers.resource_metadata import metadata_routes
 from octavo_serve.faces import Library, Workers
 from octavo_serve.over_http.edge import Edge
 from octavo_serve.over_http.health import Health
@@ -26,20 +29,34 @@ from octavo_serve.over_mcp.host import McpHost
 from octavo_serve.releases import current, following
 from octavo_serve.settings import ServerSettings
 
+if TYPE_CHECKING:
+    from octavo_serve.callers.tokens import TokenVerifier
+
+
+def open_tokens(settings: OAuthSettings, clock: Callable[[], int], wall_clock: Callable[[], float]) -> TokenVerifier:
+    """What reads the issuer's tokens; imported only where there is one, for it costs a server 0.15 s of its start."""
+    from octavo_serve.callers.issuer_keys import IssuerKeys
+    from octavo_serve.callers.tokens import TokenVerifier
+
+    return TokenVerifier(settings, IssuerKeys(settings, clock), wall_clock)
+
 
 def create_app(
     library: Library,
     settings: ServerSettings,
     clock: Callable[[], int] = monotonic_ns,
     stopping: Callable[[], bool] = lambda: False,
+    wall_clock: Callable[[], float] = time,
 ) -> ASGIApp:
     """The application that serves `library`: routes inside, before them who may see what, the guard outermost.
 
     If the library is live, each request gets what is current when it begins. `clock` gives nanoseconds that never go
-    back, for the rate limit; `stopping` tells whether the server was asked to end.
+    back, for the rate limit and the age of an issuer's keys, `wall_clock` seconds since 1970, for when keys and tokens
+    expire; `stopping` tells whether the server was asked to end.
     """
     workers = Workers(settings.answer_timeout)
-    mcp = McpHost(workers, public=not settings.keys)
+    mcp = McpHost(workers, public=not (settings.keys or settings.oauth))
+    tokens = open_tokens(settings.oauth, clock, wall_clock) if settings.oauth else None
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
@@ -50,6 +67,8 @@ def create_app(
                     yield
                 finally:
                     workers.close()
+                    if tokens is not None:
+                        await tokens.close()
                     tasks.cancel_scope.cancel()
 
     app = Starlette(
@@ -58,6 +77,7 @@ def create_app(
             *Health(stopping).listed,
             Route("/mcp", mcp),
             Route("/packs/{slug}/mcp", mcp),
+            *(metadata_routes(settings.oauth) if settings.oauth else ()),
         ],
         exception_handlers={
             OctavoError: on_octavo_error,
@@ -68,4 +88,5 @@ def create_app(
     )
     # A redirect would repeat the client's Host; no path here ends in a slash.
     app.router.redirect_slashes = False
-    return Edge(Access(app, lambda: current(library), settings, clock), settings)
+    access = Access(app, lambda: current(library), settings, clock, wall_clock=wall_clock, verifier=tokens)
+    return Edge(access, settings)

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import http.client
 import json
-import logging
-import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import anyio
 import pytest
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
-from mcp.shared.exceptions import MCPError
 
+from listening import CALL, ERAS, Clock, Running, connected, listening
 from octavo_artifact.ids import sha256_hex
 from octavo_serve.callers.keys import Key, new_key
 from octavo_serve.callers.rates import RateLimit
 from octavo_serve.catalog import Catalog, open_catalog
-from octavo_serve.faces import Library
-from octavo_serve.over_http.run import address, bind, make_server
 from octavo_serve.settings import ServerSettings
 
 pytestmark = pytest.mark.anyio
@@ -38,98 +29,10 @@ KEYED = ServerSettings(port=0, keys=KEYS)
 ABSENT = "nones"
 """A slug that nobody serves, as long as the one that is foreign."""
 
-ERAS = ("legacy", "2026-07-28")
-CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
-
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-@dataclass
-class Running:
-    url: str
-    log: list[logging.LogRecord]
-
-    def ask(
-        self,
-        target: str,
-        key: str | None = None,
-        *,
-        method: str = "GET",
-        body: bytes | None = None,
-        headers: list[tuple[str, bytes]] | None = None,
-    ) -> Answer:
-        connection = http.client.HTTPConnection(self.url.partition("//")[2], timeout=20)
-        sent = list(headers or ())
-        if key is not None:
-            sent.append(("Authorization", f"Bearer {key}".encode()))
-        if body is not None:
-            sent += [("Content-Type", b"application/json"), ("Accept", b"application/json, text/event-stream")]
-        try:
-            connection.putrequest(method, target)
-            for name, value in sent:
-                connection.putheader(name, value)
-            if body is not None:
-                connection.putheader("Content-Length", str(len(body)))
-            connection.endheaders(body)
-            response = connection.getresponse()
-            return Answer(
-                response.status,
-                {name.lower(): value for name, value in response.getheaders() if name.lower() != "date"},
-                response.read(),
-            )
-        finally:
-            connection.close()
-
-    def post(self, target: str, key: str | None = None, body: Any = CALL) -> Answer:
-        return self.ask(target, key, method="POST", body=json.dumps(body).encode())
-
-    def said(self) -> str:
-        """All that was logged, tracebacks included."""
-        return "\n".join(map(logging.Formatter().format, self.log))
-
-
-class Keeping(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.DEBUG)
-        self.records: list[logging.LogRecord] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.records.append(record)
-
-
-@contextmanager
-def serving(library: Library, settings: ServerSettings) -> Generator[Running]:
-    root, kept = logging.getLogger(), Keeping()
-    level = root.level
-    root.addHandler(kept)
-    root.setLevel(logging.DEBUG)
-    listener = bind(settings)
-    server = make_server(library, settings)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        yield Running(address(listener), kept.records)
-    finally:
-        server.should_exit = True
-        thread.join(20)
-        listener.close()
-        root.removeHandler(kept)
-        root.setLevel(level)
-        assert not thread.is_alive()
 
 
 @pytest.fixture(scope="module")
@@ -140,23 +43,14 @@ def catalog(built: Path) -> Catalog:
 
 @pytest.fixture(scope="module")
 def keyed(catalog: Catalog) -> Iterator[Running]:
-    with serving(catalog, KEYED) as running:
+    with listening(catalog, KEYED) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def open_to_all(catalog: Catalog) -> Iterator[Running]:
-    with serving(catalog, ServerSettings(port=0)) as running:
+    with listening(catalog, ServerSettings(port=0)) as running:
         yield running
-
-
-@asynccontextmanager
-async def connected(url: str, key: str, mode: Any = "auto") -> AsyncGenerator[Client]:
-    async with (
-        create_mcp_http_client({"Authorization": f"Bearer {key}"}) as http_client,
-        Client(streamable_http_client(url, http_client=http_client), mode=mode) as client,
-    ):
-        yield client
 
 
 # Without a key, or with something else for one
@@ -228,6 +122,13 @@ def test_what_is_no_key_is_refused_alike_over_http_and_mcp(keyed: Running, heade
     assert len(answers[0].body) < 300
 
 
+def test_a_key_that_has_expired_is_refused_as_one_that_nobody_knows(catalog: Catalog):
+    keys = tuple(replace(key, expires=date(*day)) for key, day in zip(KEYS, ((2020, 1, 1), (9000, 1, 1)), strict=False))
+    with listening(catalog, replace(KEYED, keys=keys)) as running:
+        assert running.ask("/search?q=tea", NOTES).status == 200
+        assert running.ask("/search?q=tea", TINY) == running.ask("/search?q=tea", new_key())
+
+
 def test_two_authorization_headers_are_refused(keyed: Running):
     twice = [("Authorization", f"Bearer {TINY}".encode())] * 2
     assert keyed.ask("/search?q=water", headers=twice).status == 401
@@ -294,38 +195,6 @@ def test_without_keys_in_the_configuration_the_header_is_ignored(open_to_all: Ru
 # With a key for one pack, asking for another
 
 
-def swapped(answer: Answer, slug: str) -> tuple[int, dict[str, str], bytes]:
-    """An answer in which the client's own word is replaced, if it was repeated."""
-    return answer.status, answer.headers, answer.body.replace(slug.encode(), b"SLUG")
-
-
-@pytest.mark.parametrize(
-    ("method", "target", "status"),
-    [
-        ("GET", "/search?q=tea&pack={}", 404),
-        ("GET", "/search?q=tea+{}&pack={}&n=50&graph=1&reconstruct=1", 404),
-        ("GET", "/graph?id={}&pack={}", 404),
-        ("GET", "/graph?id={}/tea+time", 404),
-        ("GET", "/graph?id=ep://{}/file/tea%2520time.md", 404),
-        ("GET", "/graph?path={}/tea+time.md", 404),
-        ("GET", "/packs/{}", 404),
-        ("GET", "/packs/{}/mcp", 405),
-        ("POST", "/packs/{}/mcp", 404),
-        ("POST", "/packs/{}/mcp/", 404),
-        ("POST", "/packs/tiny%2F..%2F{}/mcp", 404),
-        ("POST", "/packs/tiny/../{}/mcp", 404),
-        ("HEAD", "/search?q=tea&pack={}", 404),
-    ],
-)
-def test_another_keys_pack_answers_as_one_that_is_not_there(keyed: Running, method: str, target: str, status: int):
-    body = json.dumps(CALL).encode() if method == "POST" else None
-    foreign, absent = (
-        keyed.ask(target.replace("{}", slug), TINY, method=method, body=body) for slug in ("notes", ABSENT)
-    )
-    assert foreign.status == status
-    assert swapped(foreign, "notes") == swapped(absent, ABSENT)
-
-
 @pytest.mark.parametrize("slug", ["broken", "valve"])
 def test_a_damaged_pack_of_others_answers_as_one_that_is_not_there(keyed: Running, slug: str):
     absent = keyed.ask(f"/search?q=tea&pack={ABSENT}", TINY)
@@ -357,78 +226,6 @@ def test_a_key_whose_pack_is_not_served_sees_none(keyed: Running):
         answer = keyed.ask(target, LOST)
         assert (answer.status, answer.json["detail"]) == (404, "pack: not served here; known are none")
     assert [name for name in keyed.ask("/", LOST).json["endpoints"] if name.startswith("/packs")] == []
-
-
-Use = Callable[[Client, str], Any]
-
-
-def calling(tool: str, **arguments: Any) -> Use:
-    async def use(client: Client, slug: str) -> Any:
-        given = {name: value.replace("{}", slug) for name, value in arguments.items()}
-        result = await client.call_tool(tool, given)
-        return result.is_error, result.model_dump(mode="json")
-
-    return use
-
-
-def reading(uri: str) -> Use:
-    async def use(client: Client, slug: str) -> Any:
-        with pytest.raises(MCPError) as error:
-            await client.read_resource(uri.replace("{}", slug))
-        return True, error.value.error.model_dump(mode="json")
-
-    return use
-
-
-def prompting(name: str) -> Use:
-    async def use(client: Client, slug: str) -> Any:
-        with pytest.raises(MCPError) as error:
-            await client.get_prompt(name.replace("{}", slug))
-        return True, error.value.error.model_dump(mode="json")
-
-    return use
-
-
-def paging(after: str) -> Use:
-    from base64 import urlsafe_b64encode
-
-    async def use(client: Client, slug: str) -> Any:
-        cursor = urlsafe_b64encode(after.replace("{}", slug).encode()).decode()
-        with pytest.raises(MCPError) as error:
-            await client.list_resources(cursor=cursor)
-        return True, error.value.error.model_dump(mode="json")
-
-    return use
-
-
-@pytest.mark.parametrize(("mode", "path"), list(zip(ERAS, ("/mcp", "/packs/tiny/mcp"), strict=True)))
-@pytest.mark.parametrize(
-    "use",
-    [
-        pytest.param(calling("ep_search", query="tea", pack="{}"), id="search"),
-        pytest.param(calling("ep_read", id="tea time", pack="{}"), id="read"),
-        pytest.param(calling("ep_read", id="ep://{}/file/tea%20time.md"), id="read by uri"),
-        pytest.param(calling("ep_read", path="{}/tea time.md"), id="read by path"),
-        pytest.param(calling("ep_read", id="{}/tea time#opening:0123456789ab"), id="read by fragment"),
-        pytest.param(calling("ep_read", path="../{}/tea time.md"), id="read around"),
-        pytest.param(calling("ep_list_topics", pack="{}"), id="topics"),
-        pytest.param(calling("ep_graph_traverse", id="tea time", pack="{}"), id="graph"),
-        pytest.param(calling("ep_graph_traverse", id="ep://{}/file/tea%20time.md"), id="graph by uri"),
-        pytest.param(calling("ep_search", query="tea", pack="{}", limit="1"), id="bad arguments"),
-        pytest.param(reading("ep://{}/manifest"), id="manifest"),
-        pytest.param(reading("ep://{}/file/tea%20time.md"), id="resource"),
-        pytest.param(reading("ep://tiny/../{}/manifest"), id="resource around"),
-        pytest.param(prompting("{}-descale"), id="prompt"),
-        pytest.param(paging("ep://{}/manifest"), id="cursor"),
-    ],
-)
-async def test_over_mcp_another_keys_pack_answers_as_one_that_is_not_there(
-    keyed: Running, mode: str, path: str, use: Use
-):
-    async with connected(keyed.url + path, TINY, mode) as client:
-        foreign, absent = [await use(client, slug) for slug in ("notes", ABSENT)]
-    assert foreign[0]
-    assert json.dumps(foreign).replace("notes", "SLUG") == json.dumps(absent).replace(ABSENT, "SLUG")
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -473,25 +270,8 @@ async def test_a_client_without_the_right_key_does_not_get_in(keyed: Running, mo
             await client.list_tools()
 
 
-async def test_callers_at_the_same_time_get_their_own_answers(keyed: Running):
-    asked = {TINY: "tiny", NOTES: "notes"}
-    body = {**CALL, "method": "tools/call", "params": {"name": "ep_search", "arguments": {"query": "water"}}}
-    answers: list[tuple[str, str]] = []
-
-    async def one(key: str) -> None:
-        answer = await anyio.to_thread.run_sync(lambda: keyed.post("/mcp", key, body))
-        answers.append((asked[key], answer.json["result"]["structuredContent"]["pack"]))
-
-    async with anyio.create_task_group() as tasks:
-        for _ in range(20):
-            for key in asked:
-                tasks.start_soon(one, key)
-    assert len(answers) == 40
-    assert [pair for pair in answers if pair[0] != pair[1]] == []
-
-
 def test_neither_keys_nor_hashes_nor_packs_are_in_the_log(catalog: Catalog):
-    with serving(catalog, KEYED) as running:
+    with listening(catalog, KEYED) as running:
         for key in (TINY, new_key(), None):
             for target in EVERYWHERE:
                 running.post(target, key) if target.endswith("mcp") else running.ask(target, key)
@@ -507,29 +287,13 @@ def test_neither_keys_nor_hashes_nor_packs_are_in_the_log(catalog: Catalog):
 # Asking too often
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0
-
-    def __call__(self) -> int:
-        return self.now
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr("octavo_serve.over_http.run.create_app", partial(_create_app, clock))
-    return clock
-
-
-def _create_app(clock: Clock, library: Library, settings: ServerSettings, **options: Any) -> Any:
-    from octavo_serve.over_http.app import create_app
-
-    return create_app(library, settings, clock, **options)
+    return Clock.of_the_server(monkeypatch)
 
 
 def test_a_key_may_ask_so_often_and_is_told_when_again(catalog: Catalog, clock: Clock):
-    with serving(catalog, replace(KEYED, rate_limit=RateLimit(2, 60))) as running:
+    with listening(catalog, replace(KEYED, rate_limit=RateLimit(2, 60))) as running:
         assert [running.ask("/search?q=tea", NOTES).status for _ in range(2)] == [200, 200]
         for answer in (running.ask("/search?q=tea", NOTES), running.post("/mcp", NOTES), running.ask("/no", NOTES)):
             assert (answer.status, answer.headers["retry-after"]) == (429, "30")
@@ -543,13 +307,13 @@ def test_a_key_may_ask_so_often_and_is_told_when_again(catalog: Catalog, clock: 
 
 
 def test_requests_that_are_wrong_are_counted_too_and_health_is_not(catalog: Catalog, clock: Clock):
-    with serving(catalog, replace(KEYED, rate_limit=RateLimit(2, 60))) as running:
+    with listening(catalog, replace(KEYED, rate_limit=RateLimit(2, 60))) as running:
         asked = [running.ask(target, TINY).status for target in ("/no", "/healthz", "/search", "/healthz", "/")]
     assert asked == [404, 200, 422, 200, 429]
 
 
 def test_without_keys_an_address_is_counted(catalog: Catalog, clock: Clock):
-    with serving(catalog, ServerSettings(port=0, rate_limit=RateLimit(1, 5))) as running:
+    with listening(catalog, ServerSettings(port=0, rate_limit=RateLimit(1, 5))) as running:
         assert [running.ask("/").status for _ in range(2)] == [200, 429]
         assert running.ask("/healthz").status == 200
         assert running.post("/mcp").headers["retry-after"] == "5"

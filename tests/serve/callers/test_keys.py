@@ -4,6 +4,8 @@ import hmac
 import json
 import re
 from argparse import ArgumentParser
+from dataclasses import replace
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -70,6 +72,14 @@ def test_the_entry_that_is_printed_is_the_key_that_is_read(packs: list[str], slu
     assert Key(made["name"], made["sha256"], tuple(made["packs"])).slugs == slugs
 
 
+def test_a_key_that_expires_is_good_until_that_day_begins_in_utc():
+    midnight = datetime(2027, 7, 1, tzinfo=UTC).timestamp()
+    key = Key("a", sha256_hex(b"a"), ("tiny",), date(2027, 7, 1))
+    assert [key.is_good_at(midnight + seconds) for seconds in (-86_400, -0.001)] == [True, True]
+    assert [key.is_good_at(midnight + seconds) for seconds in (0, 86_400)] == [False, False]
+    assert replace(key, expires=None).is_good_at(1e11)
+
+
 def test_the_command_prints_a_key_and_the_line_that_holds_its_hash_only(capsys: pytest.CaptureFixture[str]):
     yaml = pytest.importorskip("yaml")
     assert run("new", "--pack", "tiny", "--pack", "notes", "--name", "alice") == 0
@@ -89,7 +99,15 @@ def test_the_command_names_a_key_after_its_packs(capsys: pytest.CaptureFixture[s
     assert shown["entry"]["sha256"] == sha256_hex(shown["key"].encode())
 
 
-@pytest.mark.parametrize("arguments", [["new"], ["new", "--pack", "Not A Slug"], ["old", "--pack", "a"]])
+def test_the_command_writes_the_day_on_which_a_key_expires(capsys: pytest.CaptureFixture[str]):
+    assert run("new", "--pack", "tiny", "--expires", "2027-07-01", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["entry"]["expires"] == "2027-07-01"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["new"], ["new", "--pack", "a", "--expires", "soon"], ["new", "--pack", "Not A Slug"], ["old", "--pack", "a"]],
+)
 def test_the_command_refuses_what_it_does_not_know(arguments: list[str], capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as exit_:
         run(*arguments)
