@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
 
 from octavo_artifact.errors import ArtifactError, NotFoundError, RequestError
 from octavo_artifact.manifest import Manifest
 from octavo_artifact.schema import EncoderSpec, Resource
 from octavo_serve.callers.views import choose
 from octavo_serve.catalog import Refusal
+from octavo_serve.completion import Names
 from octavo_serve.over_mcp.app import PAGE
 from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from octavo_serve.results import Freshness, Hit, ReadResult, SearchResult, TopicsResult, TraverseResult
+from octavo_serve.search import citation
 from octavo_serve.skills import Entry, Skill
 
 DIGEST = "d" * 64
@@ -99,6 +104,9 @@ class FakePack:
         if request.query == "hang":
             self.release.wait(30)
         found = not request.query.startswith("nothing")
+        hits: list[Any] = [_hit(metadata=True), _hit(metadata=False)] if found else []
+        if request.compact:
+            hits = [citation(hit) for hit in (_hit(metadata=True), _hit(metadata=False))]
         return {
             "query": request.query,
             "pack": self.slug,
@@ -110,7 +118,10 @@ class FakePack:
             "answer_probability": None,
             "doubtful": False,
             "overrides": {},
-            "results": [_hit(metadata=True), _hit(metadata=False)] if found else [],
+            "total": 2 if found else 0,
+            "truncated": False,
+            "next_cursor": None,
+            "results": hits,
             "nearest": [],
         }
 
@@ -132,6 +143,7 @@ class FakePack:
             "line_range": [1, 1],
             "total_lines": 1,
             "truncated": False,
+            "next_cursor": None,
             "content_hash": "sha256:" + "0" * 64,
             "file_sha256": "0" * 64,
             "verified_at": None,
@@ -166,7 +178,9 @@ class FakePack:
                 }
             ],
             "edges": [],
+            "total": 1,
             "truncated": False,
+            "next_cursor": None,
         }
 
     def topics(self, request: TopicsRequest) -> TopicsResult:
@@ -184,6 +198,9 @@ class FakePack:
                 "freshness": {"coverage_pct": None, "stale": 0, "expired": 0, "last_full_review": None},
             },
             "digest": DIGEST,
+            "total": 1,
+            "truncated": False,
+            "next_cursor": None,
             "topics": {
                 "guide": [
                     {
@@ -211,6 +228,13 @@ class FakePack:
 
     def directory(self, uri: str) -> Sequence[Entry]:
         raise NotImplementedError
+
+    def names(self, prefix: str, pattern: str) -> Names:
+        rests = (re.fullmatch(pattern, uri.removeprefix(prefix)) for uri in self.contents if uri.startswith(prefix))
+        return Names(unquote(rest[1]) for rest in rests if rest)
+
+    def always(self) -> Names:
+        return Names(["first.md"])
 
     def prompts(self) -> list[Prompt]:
         return [Prompt("prime", "Prime the pump", "How to prime it.", 0)]

@@ -48,7 +48,10 @@ def test_a_client_searches_reads_what_it_found_and_lists(
                 answer = await client.call_tool(name, {**pack, **arguments})
                 assert not answer.is_error, answer.content
                 Draft202012Validator(tools[name].output_schema).validate(answer.structured_content)
-                assert json.loads(answer.content[0].text) == answer.structured_content
+                assert answer.structured_content["digest"] in answer.content[0].text
+                for link in answer.content[1:]:
+                    assert link.uri in [hit["uri"] for hit in answer.structured_content["results"]]
+                    assert (await client.read_resource(link.uri)).contents
                 return answer.structured_content
 
             found = await call("ep_search", query="the display shows E-17, what now?")

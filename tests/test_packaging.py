@@ -72,6 +72,20 @@ def test_the_base_install_serves_without_the_compiler(base: Path, built: Path) -
     assert found.returncode == 0
 
 
+def test_the_base_install_carries_a_release_and_examines_the_machine(base: Path, built: Path, tmp_path: Path) -> None:
+    for arguments in (
+        ["bundle", built / "tiny", "--out", tmp_path / "file"],
+        ["unbundle", tmp_path / "file", tmp_path / "dist"],
+        ["rollback", "tiny", "--dist", tmp_path / "dist", "--list"],
+        ["doctor", tmp_path / "dist"],
+    ):
+        environment = {**os.environ, "OCTAVO_PORT": "0"}
+        done = subprocess.run(
+            [base / "octavo", *arguments], capture_output=True, text=True, env=environment, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_command_of_an_extra_says_which_to_install(base: Path, tmp_path: Path) -> None:
     done = subprocess.run([base / "octavo", "build", tmp_path], capture_output=True, text=True, check=False)
     assert done.returncode == 2

@@ -156,7 +156,7 @@ async def test_answers_carry_what_their_era_wants(url: str, mode: str) -> None:
             await ask(client, "resources/directory/read", uri="skill://small"),
         ]
     envelope = {(each.get("resultType"), each.get("ttlMs"), each.get("cacheScope")) for each in answers}
-    assert envelope == {("complete", 300_000, "private") if mode == MODERN else (None, None, None)}
+    assert envelope == {("complete", 60_000, "public") if mode == MODERN else (None, None, None)}
 
 
 @pytest.mark.parametrize("endpoint", ["mcp", "packs/small/mcp", "packs/plain/mcp"])

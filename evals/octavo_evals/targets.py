@@ -85,7 +85,7 @@ class Release:
     def search(self, text: str, k: int, filters: Mapping[str, Any]) -> Mapping[str, Any]:
         """An answer."""
         values = {"retrieval": self._varied, **filters, "query": text, "max_results": k}
-        return self._pack.search(parse_request(Request, values, strict=True))
+        return self._pack.search(parse_request(Request, values, strict=True, bounded=False))
 
     def has(self, path: str) -> bool:
         """Whether the pack has a file."""
@@ -147,11 +147,14 @@ class _Endpoint(ABC):
         return {"retrieval": None, "encoder": None}
 
     def search(self, text: str, k: int, filters: Mapping[str, Any]) -> Mapping[str, Any]:
-        """An answer. Raises ArtifactError when another release answers than before."""
-        answer = self._ask(text, k, filters)
+        """An answer, from all of its pages. Raises ArtifactError when another release answers than before."""
+        answer = dict(self._ask(text, k, filters))
         try:
             slug, digest = str(answer["pack"]), str(answer["digest"])
             _ = answer["results"], answer["refused"]
+            while cursor := answer.get("next_cursor"):
+                page = self._ask(text, k, {**filters, "cursor": cursor})
+                answer |= {"results": [*answer["results"], *page["results"]], "next_cursor": page.get("next_cursor")}
         except KeyError as error:
             raise ArtifactError(f"the endpoint's answer has no {error.args[0]!r}; is it Octavo's?") from error
         if self._artifact is None:

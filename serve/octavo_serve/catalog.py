@@ -22,6 +22,7 @@ from octavo_artifact.schema import AUDIENCES, Resource
 from octavo_serve import reading
 from octavo_serve.callers.views import allowed, choose
 from octavo_serve.collection import Collection, Index
+from octavo_serve.completion import Names
 from octavo_serve.encoder import AbsentEncoder, Encoder, open_encoder
 from octavo_serve.graph import Relations, traverse
 from octavo_serve.lexical import LexicalIndex
@@ -119,6 +120,14 @@ class OpenPack:
         """What lies directly in a directory of a skill. Raises NotFoundError."""
         return read_directory(self._tables.resources, uri)
 
+    def names(self, prefix: str, pattern: str) -> Names:
+        """What follows a prefix in the URIs of resources; see `faces.Pack`."""
+        return self._tables.names(prefix, pattern)
+
+    def always(self) -> Names:
+        """The paths of the documents that are meant to be always in context."""
+        return self._tables.always
+
     def prompts(self) -> Sequence[Prompt]:
         """The prompts the pack offers, sorted by name."""
         return list_prompts(self.manifest.pack["metadata"], self._tables.documents)
@@ -152,7 +161,7 @@ class Refusal:
     """The narrower one that it is for, where that is the reason; the operator's to know, no client's."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Catalog:
     """The packs of a `dist` folder at one moment."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter
 from typing import Self
@@ -47,8 +47,8 @@ class Trace:
         self._last = perf_counter()
 
 
-def explanation(found: Candidates, trace: Trace) -> Explanation:
-    """All that is known of how the search came to its answer."""
+def explanation(found: Candidates, trace: Trace, shown: Container[str]) -> Explanation:
+    """All that is known of how the search came to its answer; of the hits, of those whose fragment ids are `shown`."""
     query = found.query
     return {
         "intent": query.intent,
@@ -61,6 +61,7 @@ def explanation(found: Candidates, trace: Trace) -> Explanation:
         "hits": {
             hit["fragment_id"]: _of_hit(row, trace.noted)
             for row, hit in zip(found.ranking.rows.tolist(), found.hits, strict=False)
+            if hit["fragment_id"] in shown
         },
     }
 

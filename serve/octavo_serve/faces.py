@@ -16,6 +16,7 @@ from octavo_artifact.errors import NotFoundError, OctavoError
 from octavo_artifact.ids import KNOWLEDGE
 from octavo_artifact.manifest import Manifest
 from octavo_artifact.schema import Resource
+from octavo_serve.completion import Names
 from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
@@ -66,6 +67,16 @@ class Pack(Protocol):
 
     def directory(self, uri: str) -> Sequence[Entry]:
         """What lies directly in a directory of a skill, sorted by URI; raises NotFoundError."""
+        ...
+
+    def names(self, prefix: str, pattern: str) -> Names:
+        """What URIs of resources that begin with `prefix` have after it: the group of the regular expression `pattern`,
+        where all that follows fits it, without percent-encoding.
+        """
+        ...
+
+    def always(self) -> Names:
+        """The paths of the documents that are meant to be always in context."""
         ...
 
     def prompts(self) -> Sequence[Prompt]:

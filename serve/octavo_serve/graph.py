@@ -16,6 +16,7 @@ from octavo_artifact.errors import RequestError
 from octavo_artifact.layout import EDGES, NODES
 from octavo_artifact.manifest import Manifest
 from octavo_serve.loading import loaded_once
+from octavo_serve.pages import cursor_at, fitting, position_of, room, size
 from octavo_serve.reading import find
 from octavo_serve.requests import TraverseRequest
 from octavo_serve.results import GraphEdge, GraphNode, TraverseResult
@@ -106,10 +107,12 @@ def traverse(
 
     A node's score is its nearness to the question, else to the start, times `decay` for each edge on the way; a node
     without vectors takes the best of those it was reached from. Nodes below `min_score` are left out and not walked on
-    from. Nodes at one depth come best first, then by id. `nearness` gives the nearness of document rows when it is told
+    from. Nodes at one depth come best first, then by id. Of a long answer a page is given, with each node its edges to
+    those before it. `nearness` gives the nearness of document rows when it is told
     the row of the start, which an entity has not.
-    Raises RequestError for a request without a name, NotFoundError for an unknown one.
+    Raises RequestError for a request without a name or with another's cursor, NotFoundError for an unknown name.
     """
+    first = position_of(request, manifest.digest)
     start = _start(tables, relations, request)
     near = nearness(_row(tables, relations, start))
     depths, scores = {start: 0}, {start: 1.0}
@@ -136,13 +139,22 @@ def traverse(
                 truncated |= len(edges) == MAX_EDGES and edge not in edges
                 if len(edges) < MAX_EDGES:
                     edges[edge] = None
+    nodes = [_node(tables, relations, name, depths[name], score) for name, score in scores.items()]
+    place = {name: number for number, name in enumerate(scores)}
+    edges_of: list[list[GraphEdge]] = [[] for _ in nodes]
+    for source, target, kind in edges:
+        edges_of[max(place[source], place[target])].append(GraphEdge(source=source, target=target, kind=kind))
+    sizes = (size(node) + size(joined) for node, joined in zip(nodes[first:], edges_of[first:], strict=True))
+    last = first + fitting(sizes, room(request))
     return {
         "pack": manifest.slug,
         "digest": manifest.digest,
         "start": start,
-        "nodes": [_node(tables, relations, name, depths[name], score) for name, score in scores.items()],
-        "edges": [GraphEdge(source=source, target=target, kind=kind) for source, target, kind in edges],
-        "truncated": truncated,
+        "nodes": nodes[first:last],
+        "edges": [edge for joined in edges_of[first:last] for edge in joined],
+        "total": len(nodes),
+        "truncated": truncated or last < len(nodes),
+        "next_cursor": cursor_at(request, manifest.digest, last) if last < len(nodes) else None,
     }
 
 

@@ -1,6 +1,7 @@
 """A pack's workflows as prompts that a person picks in an MCP client.
 
-A manifest may list them (`mcp.prompts`: name, description, source); otherwise every document of type workflow is one.
+A manifest may list them (`mcp.prompts`: name, description, source, arguments); otherwise every document of type
+workflow is one.
 """
 
 from __future__ import annotations
@@ -11,11 +12,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, cast
+from urllib.parse import unquote
 
 from octavo_serve.metadata import mapping
+from octavo_serve.skills import SCHEME, Skill
 
 _PREFIX = re.compile(r"^(?:wf|proc|workflow|process)-")
 _NAME = re.compile(r"[^a-z0-9_]+")
+
+
+_ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_PLACE = re.compile(r"\{\{ *([A-Za-z_][A-Za-z0-9_]{0,63}) *\}\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What a person fills in."""
+
+    name: str
+    description: str | None
+    required: bool
+    values: tuple[str, ...]
+    """Some that it may be, to choose from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +46,12 @@ class Prompt:
     description: str | None
     document: int
     """Row of the document whose body is the prompt."""
+    arguments: tuple[Argument, ...] = ()
+
+    def filled(self, body: str, given: Mapping[str, str]) -> str:
+        """The body with each `{{argument}}` replaced by what was given, once: nothing in a value is replaced again."""
+        known = {argument.name for argument in self.arguments}
+        return _PLACE.sub(lambda found: given.get(found[1], "") if found[1] in known else found[0], body)
 
 
 def list_prompts(metadata: Mapping[str, Any], documents: Sequence[Mapping[str, Any]]) -> list[Prompt]:
@@ -50,7 +74,32 @@ def _declared(metadata: Mapping[str, Any], documents: Sequence[Mapping[str, Any]
         name, source = str(fields.get("name") or ""), str(fields.get("source") or "")
         # a prompt whose document is not there cannot be given; the linter tells its author
         if name and (row := rows.get(source)) is not None:
-            yield Prompt(_name(name), documents[row]["title"], _description({**documents[row], **fields}), row)
+            described = _description({**documents[row], **fields})
+            yield Prompt(_name(name), documents[row]["title"], described, row, tuple(_arguments(fields)))
+
+
+def skill_prompt_name(skill: Skill) -> str:
+    """What the prompt is called that gives a SKILL.md: `skill_` and the skill's path."""
+    return "skill_" + _NAME.sub("_", unquote(skill.uri).removeprefix(SCHEME).rpartition("/")[0].lower())
+
+
+def _arguments(fields: Mapping[str, Any]) -> Iterator[Argument]:
+    """Those of a prompt that a template can name; each once."""
+    declared = fields.get("arguments")
+    seen: set[str] = set()
+    for item in cast(list[Any], declared) if isinstance(declared, list) else []:
+        argument = mapping(item)
+        name, values = str(argument.get("name") or ""), argument.get("values")
+        if _ARGUMENT.fullmatch(name) and name not in seen:
+            seen.add(name)
+            described = argument.get("description")
+            yield Argument(
+                name,
+                described if isinstance(described, str) else None,
+                # scalars of a manifest are kept as written
+                str(argument.get("required") or "").lower() in ("true", "yes"),
+                tuple(map(str, cast(list[Any], values))) if isinstance(values, list) else (),
+            )
 
 
 def _description(document: Mapping[str, Any]) -> str | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from itertools import accumulate
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -15,12 +17,13 @@ from octavo_artifact.manifest import Manifest
 from octavo_artifact.schema import Resource
 from octavo_serve.freshness import freshness, pack_freshness
 from octavo_serve.introduction import authority_of
+from octavo_serve.pages import cursor_at, fitting, page_of_bytes, position_of, room, size
 from octavo_serve.requests import ReadRequest, TopicsRequest
 from octavo_serve.results import Activation, ReadResult, Topic, TopicsResult
 from octavo_serve.tables import Tables
 
-MAX_CONTENT = 64_000
-"""Characters of a document in one answer, about 16,000 tokens; MCP clients warn or cut at 25,000."""
+_LEAST_TOPIC = 150
+"""No topic has fewer bytes as JSON."""
 
 _NO_ACTIVATION = {"tools": [], "constraints": [], "next": []}
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
@@ -35,10 +38,10 @@ def read(
     today: date,
     parts_around: Callable[[str], tuple[str | None, str | None]],
 ) -> ReadResult:
-    """The document a request names, from `start_line` on, as many whole lines as fit an answer.
+    """The document a request names, from `start_line` or the cursor on, as many whole lines as fit an answer.
 
-    A single line longer than an answer is cut; the resource of the document has it whole. `parts_around` gives the ids
-    before and after one in its sequence.
+    A single line longer than an answer comes in parts. `parts_around` gives the ids before and after one in its
+    sequence.
     Raises RequestError for a request without a name or beyond the last line, NotFoundError for an unknown name.
     """
     name = request.id or request.path
@@ -53,8 +56,12 @@ def read(
     first = max(begin, request.start_line)
     if first > max(1, end):
         raise RequestError("start_line", f"what was asked for ends at line {end}")
-    content, taken = _fitting(lines[first - 1 : end])
-    last = first - 1 + taken
+    taken = lines[first - 1 : end]
+    given = position_of(request, manifest.digest)
+    page = page_of_bytes(b"".join(taken), given, room(request))
+    shown = given + len(page)
+    ends = list(accumulate(map(len, taken)))
+    cursor = cursor_at(request, manifest.digest, shown) if ends and shown < ends[-1] else None
     previous, following = parts_around(document["id"])
     return {
         "pack": manifest.slug,
@@ -66,11 +73,13 @@ def read(
         "description": document["description"],
         "type": document["type"],
         "tags": document["tags"],
-        "content": content,
+        "content": page.decode("utf-8", "replace"),
         "section": outline[place]["anchor"] if place is not None else None,
-        "line_range": [first, last],
+        # an empty file has no line 1, and an empty page is its only one
+        "line_range": [first + bisect_right(ends, given), first + bisect_left(ends, shown)] if page else [first, end],
         "total_lines": len(lines),
-        "truncated": last < end or len(content) == MAX_CONTENT,
+        "truncated": cursor is not None,
+        "next_cursor": cursor,
         "content_hash": f"sha256:{document['body_sha256']}",
         "file_sha256": document["file_sha256"],
         "verified_at": document["verified_at"],
@@ -129,12 +138,21 @@ def _lines_of(sections: Sequence[Mapping[str, Any]], place: int, *, neighbors: b
 
 
 def topics(manifest: Manifest, tables: Tables, request: TopicsRequest, today: date) -> TopicsResult:
-    """The documents of a pack grouped by type, types and paths sorted."""
+    """The documents of a pack grouped by type, types and paths sorted, as many as fit from the cursor on.
+
+    Raises RequestError for a cursor of anything else.
+    """
+    first = position_of(request, manifest.digest)
+    asked = [document for document in tables.documents if request.type in (None, _kind(document))]
+    asked.sort(key=_kind)
+    bytes_ = room(request)
+    most = len(asked) if bytes_ is None else 1 + bytes_ // _LEAST_TOPIC
+    following = [_topic(document, today) for document in asked[first : first + most]]
+    last = first + fitting(map(size, following), bytes_)
     grouped: dict[str, list[Topic]] = {}
-    for document in tables.documents:
-        kind = document["type"] or "uncategorized"
-        if request.type in (None, kind):
-            grouped.setdefault(kind, []).append(_topic(document, today))
+    for document, topic in zip(asked[first:last], following, strict=False):
+        grouped.setdefault(_kind(document), []).append(topic)
+    truncated = last < len(asked)
     pack = manifest.pack
     return {
         "pack": {
@@ -150,8 +168,15 @@ def topics(manifest: Manifest, tables: Tables, request: TopicsRequest, today: da
             "freshness": pack_freshness(pack["metadata"], tables.documents, today),
         },
         "digest": manifest.digest,
-        "topics": dict(sorted(grouped.items())),
+        "total": len(asked),
+        "truncated": truncated,
+        "next_cursor": cursor_at(request, manifest.digest, last) if truncated else None,
+        "topics": grouped,
     }
+
+
+def _kind(document: Mapping[str, Any]) -> str:
+    return document["type"] or "uncategorized"
 
 
 def body(tables: Tables, row: int) -> str:
@@ -162,7 +187,7 @@ def body(tables: Tables, row: int) -> str:
 def resource(tables: Tables, uri: str) -> tuple[Resource, bytes]:
     """A resource and its bytes. Raises NotFoundError for a URI that names nothing of the pack."""
     listed = tables.resources_by_uri
-    found = listed.get(uri)
+    found = listed.get(uri) or listed.get(normal_uri(uri))
     if found is None:
         found = listed[tables.document(find(tables, _path_of(uri), "uri"))["uri"]]
     if found.document is None:
@@ -195,16 +220,3 @@ def _topic(document: Mapping[str, Any], today: date) -> Topic:
 def _activation(document: Mapping[str, Any]) -> Activation | None:
     written = document["activation"]
     return cast(Activation, _NO_ACTIVATION | json.loads(written)) if written else None
-
-
-def _fitting(lines: list[bytes]) -> tuple[str, int]:
-    """As many lines as fit MAX_CONTENT, at least one, and their number."""
-    kept: list[str] = []
-    size = 0
-    for line in lines:
-        text = line.decode("utf-8", "replace")
-        if kept and size + len(text) > MAX_CONTENT:
-            break
-        kept.append(text)
-        size += len(text)
-    return "".join(kept)[:MAX_CONTENT], len(kept)

@@ -69,7 +69,8 @@ def prove(dist: Path, hit: Mapping[str, Any]) -> str:
     added = str(hit.get("added_text") or "")
     if not _stands_in(added, raw[:start]):
         raise ArtifactError(f"{source}: the hit's added_text stands nowhere before byte {start}")
-    if "text" in hit and not _says(str(hit["text"]).removeprefix(added), raw[start:end]):
+    part = "shown_range" in hit
+    if "text" in hit and not _says(str(hit["text"]).removeprefix(added), raw[start:end], part=part):
         raise ArtifactError(f"{source}: the hit's text is not what bytes {start} to {end} say")
     return f"{manifest.slug}/{digest}"
 
@@ -110,18 +111,24 @@ def _check_indexed(artifact: Path, manifest: Manifest, hit: Mapping[str, Any], b
     # what a hit requires comes whole, its passages joined
     added = stored[0]["added_text"] if len(stored) == 1 else ""
     text = added + "".join(each["text"].removeprefix(each["added_text"]) for each in stored)
+    shown = str(hit.get("text", ""))
+    if "shown_range" in hit and text.startswith(shown):
+        text = shown
     for name, expected in (("text", text), ("added_text", added)):
         if hit.get(name, expected) != expected:
             raise ArtifactError(f"{source}: the hit's {name} is not what bytes {start} to {end} say")
 
 
-def _says(text: str, span: bytes) -> bool:
-    """Whether `text` is the span as it is shown: payloads of `data:` URIs elided, NUL and line ends replaced."""
+def _says(text: str, span: bytes, *, part: bool) -> bool:
+    """Whether `text` is the span as it is shown, or a part of it, its beginning: payloads of `data:` URIs elided, NUL
+    and line ends replaced.
+    """
     written = _shown(span)
-    if text == written:
+    if text == written or (part and written.startswith(text)):
         return True
     pattern = r"data:\S*?".join(re.escape(part) for part in text.split("data:…"))
-    return "data:…" in text and re.fullmatch(pattern, written, re.IGNORECASE) is not None
+    matches = re.match if part else re.fullmatch
+    return "data:…" in text and matches(pattern, written, re.IGNORECASE) is not None
 
 
 def _stands_in(added: str, before: bytes) -> bool:

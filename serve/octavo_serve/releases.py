@@ -8,11 +8,12 @@ be served never replaces one that is.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import math
 import os
 import signal
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import date
@@ -20,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from threading import Lock, current_thread, main_thread
 from time import monotonic
+from weakref import ref
 
 import anyio
 from anyio.to_thread import run_sync
@@ -102,6 +104,7 @@ class Releases:
         self._mount = tuple(mount)
         self._lock = Lock()
         self._complaint = ""
+        self._replaced: list[ref[Catalog]] = []
         self._shelves: Mapping[str, _Shelf] = {}
         if not dist.is_dir():
             raise ConfigError(f"{dist}: not a folder; expected one that `octavo build --out` filled")
@@ -135,6 +138,16 @@ class Releases:
                 self.current = self._catalog()
                 _tell(before, after, monotonic() - began)
             return self.current
+
+    def release(self) -> None:
+        """Close what was replaced and has no request any more.
+
+        The MCP SDK's objects refer to each other in circles, and through them to a request's catalog: without this a
+        release that was replaced would stay mapped until Python happens to look at its oldest objects.
+        """
+        if self._replaced:
+            gc.collect()
+            self._replaced = [catalog for catalog in self._replaced if catalog() is not None]
 
     @property
     def packs(self) -> Mapping[str, OpenPack]:
@@ -294,23 +307,21 @@ def current(library: Library) -> Library:
 
 
 @asynccontextmanager
-async def following(
-    library: Library, seconds: float, turn: Callable[[], Awaitable[None]] | None = None
-) -> AsyncGenerator[None]:
-    """Look at the pointers every so many seconds, 0 for never, and on SIGHUP; `turn` is awaited after each look.
+async def following(library: Library, seconds: float, *, hangup: bool = False) -> AsyncGenerator[None]:
+    """Look at the pointers every so many seconds, 0 for never, and with `hangup` on SIGHUP.
 
-    A library that is not live is left alone. SIGHUP is listened for only in a process's main thread, and only if there
-    is a `turn`: to a process that a client has started in its terminal it means what it always does.
+    A library that is not live is left alone. SIGHUP is listened for only in a process's main thread, and only if that
+    is wanted: to a process that a client has started in its terminal it means what it always does.
     """
     if not isinstance(library, Releases):
         yield
         return
     asked = asyncio.Event()
-    listens = turn is not None and current_thread() is main_thread()
+    listens = hangup and current_thread() is main_thread()
     if listens:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, asked.set)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_follow, library, seconds, turn, asked)
+        tasks.start_soon(_follow, library, seconds, asked)
         try:
             yield
         finally:
@@ -319,9 +330,7 @@ async def following(
                 asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)
 
 
-async def _follow(
-    releases: Releases, seconds: float, turn: Callable[[], Awaitable[None]] | None, asked: asyncio.Event
-) -> None:
+async def _follow(releases: Releases, seconds: float, asked: asyncio.Event) -> None:
     while True:
         with anyio.move_on_after(seconds or math.inf):
             await asked.wait()
@@ -329,10 +338,9 @@ async def _follow(
         asked.clear()
         try:
             await run_sync(partial(releases.refresh, again=again), abandon_on_cancel=True)
+            await run_sync(releases.release, abandon_on_cancel=True)
         except Exception:
             _logger.exception("the look for new releases failed")  # and what is open is served on
-        if turn:
-            await turn()
 
 
 def _folders(dist: Path) -> list[Path]:

@@ -18,12 +18,27 @@ MAX_QUERY = 2000
 MAX_RESULTS = 50
 MAX_DEPTH = 3
 MAX_NODES = 100
+MIN_TOKENS = 500
+DEFAULT_TOKENS = 10_000
+"""Of an answer to a stranger: a host that shows a model the text and the record of it stays below the 25,000 at which
+clients cut."""
+MAX_TOKENS = 100_000
 
 PackSlug = Annotated[
     str | None,
+    Field(description="Slug of the pack to ask, with `@` and a digest for one of its releases."),
+]
+MaxTokens = Annotated[
+    int | None,
     Field(
-        description="Slug of the pack to ask; where several packs are served, a search without it goes to all of them."
+        ge=MIN_TOKENS,
+        le=MAX_TOKENS,
+        description=f"Size of the answer at most, in tokens of 4 bytes each; {DEFAULT_TOKENS:,} without it.",
     ),
+]
+Cursor = Annotated[
+    str | None,
+    Field(max_length=200, description="`next_cursor` of the answer before, to go on; all else as it was asked."),
 ]
 
 
@@ -42,7 +57,11 @@ class SearchRequest(_Request):
         ),
     ]
     pack: Annotated[
-        str | None, Field(description="Slug of the pack to ask; without it all packs are asked, and ranked together.")
+        str | None,
+        Field(
+            description="Slug of the pack to ask, with `@` and a digest for one of its releases; without it all packs "
+            "are asked, and ranked together."
+        ),
     ] = None
     max_results: Annotated[int, Field(ge=1, le=MAX_RESULTS, description="How many passages to return at most.")] = 10
     type: Annotated[str | None, Field(max_length=200, description="Only documents of this type.")] = None
@@ -84,6 +103,15 @@ class SearchRequest(_Request):
     explain: Annotated[
         bool, Field(description="Also return what each stage of the search made of each passage, with its time.")
     ] = False
+    compact: Annotated[
+        bool,
+        Field(
+            description="Of each passage only what is needed to cite it and to read on; over MCP its text is in the "
+            "text block only."
+        ),
+    ] = False
+    max_tokens: MaxTokens = None
+    cursor: Cursor = None
 
 
 class ReadRequest(_Request):
@@ -103,6 +131,8 @@ class ReadRequest(_Request):
     start_line: Annotated[
         int, Field(ge=1, le=2**31 - 1, description="First line to return; lines count from 1 over the whole file.")
     ] = 1
+    max_tokens: MaxTokens = None
+    cursor: Cursor = None
 
 
 class TraverseRequest(_Request):
@@ -137,6 +167,8 @@ class TraverseRequest(_Request):
     max_nodes: Annotated[
         int, Field(ge=1, le=MAX_NODES, description="How many nodes to return, the start included.")
     ] = 50
+    max_tokens: MaxTokens = None
+    cursor: Cursor = None
 
 
 class TopicsRequest(_Request):
@@ -144,17 +176,25 @@ class TopicsRequest(_Request):
 
     pack: PackSlug = None
     type: Annotated[str | None, Field(max_length=200, description="Only documents of this type.")] = None
+    max_tokens: MaxTokens = None
+    cursor: Cursor = None
 
+
+Paged = SearchRequest | ReadRequest | TraverseRequest | TopicsRequest
+"""What is answered by pages. In process, without `max_tokens`, an answer has no bound."""
 
 RequestT = TypeVar("RequestT", bound=_Request)
 
 
-def parse_request(model: type[RequestT], values: Mapping[str, Any], *, strict: bool) -> RequestT:
+def parse_request(model: type[RequestT], values: Mapping[str, Any], *, strict: bool, bounded: bool = True) -> RequestT:
     """Check `values` against `model`.
 
-    `strict` takes JSON types as they are (MCP); without it numbers may be spelled as strings (query strings).
+    `strict` takes JSON types as they are (MCP); without it numbers may be spelled as strings (query strings). `bounded`
+    gives the answer its default size where none is asked for, as strangers get it.
     Raises RequestError naming the first bad field and what is allowed; the value itself is not repeated.
     """
+    if bounded and values.get("max_tokens") is None and "max_tokens" in model.model_fields:
+        values = {**values, "max_tokens": DEFAULT_TOKENS}
     try:
         if strict:
             # JSON has no tuples: strict mode is for scalars, arrays are still taken.

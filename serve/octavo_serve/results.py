@@ -5,7 +5,7 @@ They are plain dictionaries, typed: made once, serialised as they are. Their JSO
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
@@ -44,6 +44,26 @@ class Freshness(TypedDict):
     expires_at: Annotated[str | None, Field(description="Last day on which the text holds, if its author gave one.")]
 
 
+class Citation(TypedDict):
+    """A passage in a compact answer: what is needed to cite it and to read on."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
+
+    pack: str
+    fragment_id: str
+    title: str
+    heading_path: list[str]
+    source_file: str
+    line_range: list[int]
+    """As a hit's, as are `shown_range` and `score`."""
+    shown_range: NotRequired[list[int]]
+    score: float
+    expired: bool
+    age_stale: bool | None
+    text: NotRequired[str]
+    """Absent in structured content of MCP, whose text block has it."""
+
+
 class Hit(Freshness):
     """A passage that was found, with where it stands."""
 
@@ -67,6 +87,9 @@ class Hit(Freshness):
     tags: list[str]
     line_range: list[int]
     """First and last line in the file, counted from 1, both included."""
+    shown_range: NotRequired[list[int]]
+    """Only when `text` is cut for its size: the lines it has, the last perhaps in part. Read on with `ep_read` from
+    there."""
     byte_range: list[int]
     """Start and end byte in the file, end excluded."""
     span_sha256: str
@@ -86,6 +109,13 @@ class Hit(Freshness):
     """Release that answered."""
     reconstruction: NotRequired[Reconstruction]
     """Only when the search asked for it."""
+
+
+if TYPE_CHECKING:
+    Hits = list[Hit]
+    """To code; what asks for a compact answer knows that it gets citations."""
+else:
+    Hits = list[Hit] | list[Citation]
 
 
 class Nearest(TypedDict):
@@ -169,7 +199,14 @@ class SearchResult(TypedDict):
     """True when that is too low to rely on: read before you cite."""
     overrides: dict[str, Any]
     """Parameters in force that are not the pack's own: the server's or the request's."""
-    results: list[Hit]
+    total: int
+    """Passages of the whole answer."""
+    truncated: bool
+    """True when the answer had to be cut for its size: passages follow, or one has `shown_range`."""
+    next_cursor: str | None
+    """Asks for what follows, as `cursor` of the same request."""
+    results: Hits
+    """Citations when the answer is compact."""
     nearest: list[Nearest]
     """What was nearest when it was refused for no relevant passage, three at most: where to look, not an answer."""
     explanation: NotRequired[Explanation]
@@ -201,13 +238,16 @@ class ReadResult(Freshness):
     type: str | None
     tags: list[str]
     content: str
-    """The lines `line_range` of the file, frontmatter included when it begins at line 1."""
+    """Of the file, frontmatter included when it begins at line 1."""
     section: str | None
     """Anchor of the section that was asked for."""
     line_range: list[int]
+    """First and last line of `content`; where one line fills an answer it comes in parts."""
     total_lines: int
     truncated: bool
-    """True when lines of what was asked for follow; ask again with `start_line` = last line + 1."""
+    """True when more of what was asked for follows."""
+    next_cursor: str | None
+    """Asks for what follows, as `cursor` of the same request."""
     content_hash: str
     file_sha256: str
     verified_at: str | None
@@ -266,9 +306,13 @@ class TraverseResult(TypedDict):
     """Id of the node that the request named; the first of `nodes`."""
     nodes: list[GraphNode]
     edges: list[GraphEdge]
-    """Those that were walked, between nodes of the answer."""
+    """Those that were walked, each with the later of its two nodes."""
+    total: int
+    """Nodes of the whole walk."""
     truncated: bool
-    """True when the answer has not all nodes or edges within reach."""
+    """True when there are nodes or edges within reach that the answer has not."""
+    next_cursor: str | None
+    """Asks for the nodes that follow, as `cursor` of the same request; beyond `max_nodes` none do."""
 
 
 class Topic(Freshness):
@@ -336,4 +380,9 @@ class TopicsResult(TypedDict):
 
     pack: PackSummary
     digest: str
+    total: int
+    """Documents of the whole list."""
+    truncated: bool
+    next_cursor: str | None
+    """Asks for the documents that follow, as `cursor` of the same request."""
     topics: dict[str, list[Topic]]

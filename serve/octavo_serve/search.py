@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from typing import Any, cast
 
 from octavo_artifact.errors import ConfigError, RequestError
 from octavo_artifact.gate import Features
@@ -16,10 +17,11 @@ from octavo_serve.candidates import Asked, Candidates, Stage
 from octavo_serve.collection import Collection, Index
 from octavo_serve.explain import Trace, explanation
 from octavo_serve.filters import filters_of
+from octavo_serve.pages import page_of_hits, position_of
 from octavo_serve.query import analyse
 from octavo_serve.requests import SearchRequest
 from octavo_serve.rerank import Reranker
-from octavo_serve.results import SearchResult
+from octavo_serve.results import Citation, Hit, SearchResult
 from octavo_serve.stages.adjust import boost, freshness, length
 from octavo_serve.stages.annotate import annotate
 from octavo_serve.stages.diversify import cut, diversify
@@ -63,6 +65,9 @@ def search(
     `parameters` are the pack's; the operator's come over them, and the request's own come last. Raises
     RequestError naming the parameter of the request that is unknown or out of its range.
     """
+    if request.compact and request.reconstruct:
+        raise RequestError("compact", "not together with reconstruct")
+    position_of(request, collection.digest)  # a wrong cursor is told before any work
     in_force = _in_force(request, parameters, operator.retrieval)
     overrides = differences(in_force, parameters)
     asked = Asked(collection, request, filters_of(request, today), in_force, overrides, today, operator.reranker)
@@ -115,6 +120,8 @@ def _answer(found: Candidates, trace: Trace | None) -> SearchResult:
     judged = (each for slug, each in found.judged.items() if slug in shown or not shown)
     best = max(judged, key=lambda each: each.probability, default=None)
     reason = found.reason or (None if found.hits else "no_relevant_passage")
+    hits = [citation(hit) for hit in found.hits] if asked.request.compact else list(found.hits)
+    page = page_of_hits(hits, asked.request, asked.collection.digest)
     answer: SearchResult = {
         "query": asked.request.query,
         "pack": asked.collection.slug,
@@ -126,9 +133,18 @@ def _answer(found: Candidates, trace: Trace | None) -> SearchResult:
         "answer_probability": None if best is None else round(best.probability, 4),
         "doubtful": best is not None and best.doubtful,
         "overrides": dict(asked.overrides),
-        "results": list(found.hits),
+        "total": len(hits),
+        "truncated": page.truncated,
+        "next_cursor": page.next_cursor,
+        "results": cast(list[Hit], page.hits),
         "nearest": list(found.nearby),
     }
     if trace:
-        answer["explanation"] = explanation(found, trace)
+        answer["explanation"] = explanation(found, trace, {hit["fragment_id"] for hit in page.hits})
     return answer
+
+
+def citation(hit: Hit) -> Citation:
+    """What a compact answer has of a hit."""
+    kept: Any = {name: hit[name] for name in Citation.__annotations__ if name in hit}
+    return kept

@@ -5,10 +5,12 @@ Importing Arrow costs more CPU than a first answer does, so it happens here and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import RLock
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from octavo_artifact.errors import NotFoundError
 from octavo_artifact.layout import DOCUMENTS, PASSAGES, RESOURCES, SECTIONS
 from octavo_artifact.schema import Resource
+from octavo_serve.completion import Names
 from octavo_serve.filters import Filters
 from octavo_serve.freshness import last_fresh_day
 from octavo_serve.loading import loaded_once
@@ -30,6 +33,7 @@ class Tables:
     def __init__(self, artifact: Path) -> None:
         """Nothing is opened yet."""
         self._artifact = artifact
+        self._names: dict[tuple[str, str], Names] = {}
         self.lock = RLock()
 
     def document(self, row: int) -> Mapping[str, Any]:
@@ -76,6 +80,24 @@ class Tables:
     def skills(self) -> Mapping[str, Skill]:
         """The skills by the URI of their SKILL.md."""
         return list_skills(self.resources)
+
+    def names(self, prefix: str, pattern: str) -> Names:
+        """What follows `prefix` in the URIs of resources, as far as `pattern` has a group for it; see `faces.Pack`."""
+        with self.lock:
+            found = self._names.get((prefix, pattern))
+            if found is None:
+                uris = self.resources_by_uri
+                fits = re.compile(pattern).fullmatch
+                rests = (fits(uri[len(prefix) :]) for uri in uris if uri.startswith(prefix))
+                found = Names(unquote(rest[1]) for rest in rests if rest)
+                if any(found):
+                    self._names[prefix, pattern] = found
+            return found
+
+    @loaded_once
+    def always(self) -> Names:
+        """The paths of the documents of tier `always`."""
+        return Names(document["path"] for document in self._documents if document["tier"] == "always")
 
     def passages_where(self, filters: Filters) -> NDArray[np.bool_]:
         """Which passages belong to documents that the filters admit: bool [passages]."""

@@ -43,3 +43,10 @@ def test_every_pack_has_its_share_of_the_room() -> None:
     text = introduce([pack("words " * 900, "a"), pack("words " * 900, "b"), pack("", "c")], 300)
     assert [line.partition(" ")[0] for line in text.split("\n")] == ["A", "B", "C"]
     assert len(text) <= 300
+
+
+def test_a_pack_tells_of_itself_in_one_line_that_turns_no_direction() -> None:
+    described = "All\u202e about\x1b[31m\x00 pumps\u2028and\u200b seals\U000e0041."
+    assert introduce([{**pack(described), "name": "Pu\u2066mps\n"}], ROOM) == (
+        "Pumps (pumps): All about [31m pumps and seals."
+    )

@@ -49,6 +49,21 @@ def test_a_manifest_without_prompts_leaves_the_workflows(mcp: object) -> None:
     assert [prompt.name for prompt in list_prompts({"mcp": mcp}, [document("a.md")])] == ["a"]
 
 
+@pytest.mark.parametrize("arguments", [None, "x", {}, [None, "x", {"name": "no name"}, {"name": ["a"]}, {"name": ""}]])
+def test_arguments_of_another_shape_are_none(arguments: object) -> None:
+    metadata = {"mcp": {"prompts": [{"name": "a", "source": "a.md", "arguments": arguments}]}}
+    (prompt,) = list_prompts(metadata, [document("a.md")])
+    assert prompt.arguments == ()
+    assert prompt.filled("{{x}} {{ no name }}", {"x": "1"}) == "{{x}} {{ no name }}"
+
+
+def test_an_argument_that_is_declared_twice_is_one() -> None:
+    twice = [{"name": "a", "required": "true"}, {"name": "a", "values": "x"}]
+    metadata = {"mcp": {"prompts": [{"name": "a", "source": "a.md", "arguments": twice}]}}
+    (prompt,) = list_prompts(metadata, [document("a.md")])
+    assert [(each.name, each.required, each.values) for each in prompt.arguments] == [("a", True, ())]
+
+
 def test_two_files_of_one_name_are_one_prompt() -> None:
     prompts = list_prompts({}, [document("a/x.md"), document("b/x.md")])
     assert [(prompt.name, prompt.document) for prompt in prompts] == [("x", 0)]

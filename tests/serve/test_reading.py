@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from octavo_artifact.errors import NotFoundError, RequestError
-from octavo_serve import reading
 from octavo_serve.catalog import OpenPack, open_catalog
-from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest
+from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from running import TINY, octavo
 
 
@@ -71,6 +70,23 @@ def test_every_hit_resolves_by_each_of_its_names(odd: OpenPack) -> None:
         assert odd.resource(hit["uri"])[0].name == hit["source_file"]
 
 
+def test_every_name_that_any_answer_gives_is_read(tiny: OpenPack) -> None:
+    found = tiny.search(SearchRequest(query="hard water", max_results=1))
+    refused = tiny.search(SearchRequest(query="who won the cup final in 1974", retrieval={"refuse_below": 1.0}))
+    walk = tiny.traverse(TraverseRequest(path="workflows/descale.md", depth=3))
+    assert any(hit["requires_expanded"] or hit["graph_expanded"] for hit in found["results"])
+    assert refused["nearest"]
+    names = {hit[name] for hit in found["results"] for name in ("id", "uri", "fragment_id", "source_file")}
+    names |= {name for hit in found["results"] for name in hit["duplicates"]}
+    names |= {near["id"] for near in refused["nearest"]} | {node["id"] for node in walk["nodes"]}
+    topics = [topic for topics in tiny.topics(TopicsRequest()).get("topics").values() for topic in topics]
+    names |= {name for topic in topics for name in (topic["id"], topic["path"])}
+    for name in names:
+        assert tiny.read(ReadRequest(id=name))["content"]
+    for uri in {hit["uri"] for hit in found["results"]} | {node["uri"] for node in walk["nodes"] if node["uri"]}:
+        assert tiny.resource(uri)[1]
+
+
 def test_every_resource_reads_as_the_bytes_it_promises(odd: OpenPack) -> None:
     from hashlib import sha256
 
@@ -86,8 +102,8 @@ def test_a_file_uri_is_understood_without_its_encoding(odd: OpenPack) -> None:
 def test_a_long_document_reads_in_pages_that_join(odd: OpenPack) -> None:
     start, pages, whole = 1, 0, ""
     while True:
-        result = odd.read(ReadRequest(path="long.md", start_line=start))
-        assert len(result["content"]) <= reading.MAX_CONTENT
+        result = odd.read(ReadRequest(path="long.md", start_line=start, max_tokens=16_000))
+        assert len(result["content"]) <= 64_000
         assert result["line_range"][0] == start
         whole, pages = whole + result["content"], pages + 1
         if not result["truncated"]:

@@ -18,8 +18,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from octavo_serve.callers.keys import KEY, MAX_KEY, find_key
 from octavo_serve.callers.oauth import Resource, is_metadata, resource_at
 from octavo_serve.callers.rates import Limiter
-from octavo_serve.callers.views import View, Views
-from octavo_serve.faces import UnavailableError
+from octavo_serve.callers.views import View
+from octavo_serve.faces import Library, UnavailableError
 from octavo_serve.over_http.edge import PROBES
 from octavo_serve.over_http.problems import octavo_problem, problem
 from octavo_serve.settings import ServerSettings
@@ -27,6 +27,7 @@ from octavo_serve.settings import ServerSettings
 if TYPE_CHECKING:
     from octavo_serve.callers.tokens import TokenVerifier
 
+_LIBRARY = "octavo.library"
 _VIEW = "octavo.view"
 _CALLER = "octavo.caller"
 _KEY_BYTES = re.compile(KEY.pattern.encode())
@@ -54,6 +55,11 @@ class AccessRefused(Exception):  # noqa: N818  # of a stranger; nothing here is 
         self.response = response
 
 
+def library_of(scope: Scope) -> Library:
+    """The library that answers the request, as it was when the request began; for what is told of the whole server."""
+    return scope[_LIBRARY]
+
+
 def caller_of(scope: Scope) -> View | None:
     """What the caller may see; None for one without a key where keys are needed, who gets as far as the probes."""
     return scope[_VIEW]
@@ -79,19 +85,19 @@ class Access:
     def __init__(
         self,
         app: ASGIApp,
-        views_of: Callable[[Scope], Views],
+        current: Callable[[], Library],
         settings: ServerSettings,
         clock: Callable[[], int],
         *,
         wall_clock: Callable[[], float],
         verifier: TokenVerifier | None = None,
     ) -> None:
-        """`views_of` gives those of the library that a request is bound to; `clock` is that of `rates.Limiter`.
+        """`current` gives the library that a request is bound to until it ends; `clock` is that of `rates.Limiter`.
 
         `wall_clock` gives seconds since 1970, `verifier` reads tokens.
         """
         self._app = app
-        self._views_of = views_of
+        self._current = current
         self._keys = settings.keys
         self._oauth = settings.oauth
         self._wall_clock = wall_clock
@@ -121,8 +127,10 @@ class Access:
             refusal = self._count(caller.name if caller else (caller_address(scope),))
         if refusal is None and caller and caller.lacks and scope["path"] not in PROBES:
             refusal = _forbidden(caller.lacks)
-        view = None if self._closed and caller is None else self._views_of(scope).of(caller.slugs if caller else None)
-        await (refusal or self._app)({**scope, _VIEW: view, _CALLER: caller}, receive, send)
+        library = self._current()
+        view = None if self._closed and caller is None else View(library, caller.slugs if caller else None)
+        scope = {**scope, _LIBRARY: library, _VIEW: view, _CALLER: caller}
+        await (refusal or self._app)(scope, receive, send)
 
     async def _authenticate(self, scope: Scope) -> Caller:
         resource = resource_at(self._oauth, scope["path"]) if self._oauth else None

@@ -6,7 +6,6 @@ Light to import: the shell's commands choose packs too.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
     from octavo_serve.faces import Library, Pack
     from octavo_serve.requests import SearchRequest
     from octavo_serve.results import SearchResult
-
-MAX_VIEWS = 256
-"""Sets of packs that are kept: tokens may have scopes for any."""
 
 PackT = TypeVar("PackT")
 T = TypeVar("T")
@@ -130,19 +126,3 @@ class Mounted:
     def choose(self, name: str | None) -> Pack:
         """It, unless another is named; see `choose`."""
         return choose(self.packs, name, lambda: self.releases)
-
-
-class Views:
-    """The views of a library: one for each set of packs that callers may know of, made when it is first asked for."""
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
-        self._by_slugs: OrderedDict[frozenset[str] | None, View] = OrderedDict()
-
-    def of(self, slugs: frozenset[str] | None) -> View:
-        """The view of these packs, None for all; the same object while it is among the `MAX_VIEWS` last asked for."""
-        view = self._by_slugs.setdefault(slugs, View(self._library, slugs))
-        self._by_slugs.move_to_end(slugs)
-        if len(self._by_slugs) > MAX_VIEWS:
-            self._by_slugs.popitem(last=False)
-        return view

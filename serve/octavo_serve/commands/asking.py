@@ -72,7 +72,7 @@ def _search(arguments: Namespace) -> int:
         "retrieval": dict(map(_setting, arguments.set)),
         "explain": arguments.explain,
     }
-    request = parse_request(SearchRequest, values, strict=True)
+    request = parse_request(SearchRequest, values, strict=True, bounded=False)
     result = opened_packs(arguments).search(request)
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False))
@@ -191,15 +191,12 @@ def _read(arguments: Namespace) -> int:
         "neighbors": arguments.neighbors,
         "start_line": arguments.start_line,
     }
-    request = parse_request(ReadRequest, values, strict=True)
+    request = parse_request(ReadRequest, values, strict=True, bounded=False)
     result = opened_pack(arguments).read(request)
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False))
-        return 0
-    sys.stdout.write(result["content"])
-    if result["truncated"]:
-        following = result["line_range"][1] + 1
-        print(f"… {result['total_lines']} lines in all; go on with --start-line {following}", file=sys.stderr)
+    else:
+        sys.stdout.write(result["content"])
     return 0
 
 

@@ -22,7 +22,6 @@ from octavo_serve.callers.oauth import OAuthSettings
 from octavo_serve.callers.resource_metadata import metadata_routes
 from octavo_serve.faces import Library, Workers
 from octavo_serve.over_http.edge import Edge
-from octavo_serve.over_http.generations import Generations, InGeneration, generation_of
 from octavo_serve.over_http.health import Health
 from octavo_serve.over_http.problems import on_exception, on_http_exception, on_octavo_error
 from octavo_serve.over_http.routes import Routes
@@ -56,16 +55,14 @@ def create_app(
     expire; `stopping` tells whether the server was asked to end.
     """
     workers = Workers(settings.answer_timeout)
-    generations = Generations(lambda: current(library))
-    mcp = McpHost(workers)
+    mcp = McpHost(workers, public=not settings.keys and not settings.oauth)
     tokens = open_tokens(settings.oauth, clock, wall_clock) if settings.oauth else None
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
         async with anyio.create_task_group() as tasks:
-            await tasks.start(generations.run)
             tasks.start_soon(mcp.run)
-            async with following(library, settings.poll_seconds, generations.turn):
+            async with following(library, settings.poll_seconds, hangup=True):
                 try:
                     yield
                 finally:
@@ -91,7 +88,5 @@ def create_app(
     )
     # A redirect would repeat the client's Host; no path here ends in a slash.
     app.router.redirect_slashes = False
-    access = Access(
-        app, lambda scope: generation_of(scope).views, settings, clock, wall_clock=wall_clock, verifier=tokens
-    )
-    return Edge(InGeneration(access, generations), settings)
+    access = Access(app, lambda: current(library), settings, clock, wall_clock=wall_clock, verifier=tokens)
+    return Edge(access, settings)

@@ -9,10 +9,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from octavo_serve.callers.access import caller_of
+from octavo_serve.callers.access import caller_of, library_of
 from octavo_serve.faces import Library, Pack
 from octavo_serve.over_http.edge import HEALTH, READY
-from octavo_serve.over_http.generations import generation_of
 
 _UNCACHED = {"cache-control": "no-store"}
 
@@ -32,7 +31,7 @@ class Health:
     async def health(self, request: Request) -> Response:
         """Which packs are served, and which are not; to one without a key only whether all is well."""
         view = caller_of(request.scope)
-        seen = view or generation_of(request.scope).library
+        seen = view or library_of(request.scope)
         failing = seen.refused or seen.failed or any(pack.degraded for pack in seen.packs.values())
         status = ("degraded" if failing else "ok") if seen.packs else "down"
         body: dict[str, Any] = {"status": status}
@@ -43,7 +42,7 @@ class Health:
 
     async def ready(self, request: Request) -> Response:
         """Whether there is anything to ask, and the server is not about to end."""
-        status = "stopping" if self._stopping() else "ready" if generation_of(request.scope).library.packs else "empty"
+        status = "stopping" if self._stopping() else "ready" if library_of(request.scope).packs else "empty"
         return JSONResponse({"status": status}, 200 if status == "ready" else 503, _UNCACHED)
 
 

@@ -28,10 +28,12 @@ _SEARCH = {
     "n": "max_results",
     **{name: name for name in (
         "type", "tags", "path", "tier", "verified_within", "graph", "gate", "reconstruct", "retrieval", "explain",
+        "compact", "max_tokens", "cursor",
     )},
 }  # fmt: skip
 _GRAPH = {name: name for name in (
         "id", "path", "pack", "depth", "kinds", "direction", "query", "decay", "min_score", "max_nodes",
+        "max_tokens", "cursor",
     )}  # fmt: skip
 _LISTS = frozenset({"tags", "kinds"})
 

@@ -5,52 +5,43 @@ Importing this module costs the SDK's 0.6 s of CPU, so nothing imports it before
 
 from __future__ import annotations
 
-import base64
-import json
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
 import mcp.types as t
 from mcp.server import Server
-from mcp.server.caching import CacheHint
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from octavo_artifact import __version__
-from octavo_artifact.errors import NotFoundError, RequestError
-from octavo_artifact.ids import KNOWLEDGE, knowledge_uri
+from octavo_artifact.errors import RequestError
 from octavo_artifact.schema import Resource
-from octavo_serve.callers.views import slug_of
-from octavo_serve.faces import Library, Pack, UnavailableError, Workers, compact_json, message, owner_of, pack_of
+from octavo_serve.faces import Pack, UnavailableError, Workers, message, pack_of
 from octavo_serve.introduction import introduce, point_to_skills
-from octavo_serve.over_mcp.paging import cursor_of, page_after, refuse_cursor
-from octavo_serve.over_mcp.skill_methods import offer_skills
-from octavo_serve.prompts import Prompt
-from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest, parse_request
-from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
+from octavo_serve.over_mcp.completions import complete
+from octavo_serve.over_mcp.endpoint import Context, Find, endpoint_of
+from octavo_serve.over_mcp.offers import Prompts, contents, listed, templates
+from octavo_serve.over_mcp.paging import cursor_of, page_after
+from octavo_serve.over_mcp.skill_methods import EXTENSION, offer_skills
+from octavo_serve.over_mcp.tools import TOOLS, Tool, described
+from octavo_serve.requests import SearchRequest, parse_request
 
 PAGE = 200
-"""Resources on a page of resources/list."""
+"""Resources, templates or prompts on a page of their list."""
 
 MAX_INSTRUCTIONS = 1500
 
-# An answer changes only when a release is swapped in, which happens by hand or by a deployment. Private, because
-# whether everybody may see a pack is not for this module to say.
-_HINT = CacheHint(ttl_ms=300_000, scope="private")
+MAX_LINKS = 3
+"""Documents of a search's passages that are linked as resources; each costs the SDK 13 µs to check."""
 
 _RESOURCE_NOT_FOUND_2025 = -32002
 """What 2025-11-25 and earlier prescribe; later versions say INVALID_PARAMS."""
-
-_TEXT_TYPES = ("text/", "application/json", "application/yaml", "application/xml", "application/toml")
-_TEXT_SUFFIXES = ("+json", "+xml", "+yaml")
 
 _HOW_TO_USE = (
     "Call ep_search with the question in plain words; read more of a result with ep_read, giving its id or uri. "
@@ -59,83 +50,16 @@ _HOW_TO_USE = (
     "answered. `refused: true` means that nothing relevant is known here: say so, do not guess."
 )
 
-_Context = ServerRequestContext[Any, Any]
+_COMPLETE = {"resultType": "complete"}
+"""In every result of the protocol of 2026; the SDK takes it from older ones."""
 
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tool:
-    name: str
-    title: str
-    description: str
-    example: dict[str, Any]
-    request: type[SearchRequest] | type[ReadRequest] | type[TopicsRequest] | type[TraverseRequest]
-    result: Any
-    """The TypedDict of the answer."""
-    work: Callable[[Pack], Callable[[Any], Any]]
-
-
-_TOOLS = {
-    tool.name: tool
-    for tool in (
-        _Tool(
-            "ep_search",
-            "Search passages",
-            "Find the passages that answer a question, best first, each with its file, lines and release. Use it for "
-            "any question the pack may cover, and again in other words when the first answer does not fit.",
-            {"query": "how do I replace the filter?", "max_results": 5},
-            SearchRequest,
-            SearchResult,
-            lambda pack: pack.search,
-        ),
-        _Tool(
-            "ep_read",
-            "Read a document",
-            "Read one document of the pack, whole or from a line on. Use it when a search result is not enough: give "
-            "the result's id, uri, fragment_id or source_file. When `truncated` is true, ask again with a later "
-            "start_line.",
-            {"path": "guides/filters.md", "start_line": 1},
-            ReadRequest,
-            ReadResult,
-            lambda pack: pack.read,
-        ),
-        _Tool(
-            "ep_list_topics",
-            "List topics",
-            "List the pack's documents by type, with what the pack says of itself. Use it to see what is covered, or "
-            "to find a document by its title.",
-            {"type": "guide"},
-            TopicsRequest,
-            TopicsResult,
-            lambda pack: pack.topics,
-        ),
-        _Tool(
-            "ep_graph_traverse",
-            "Follow the graph",
-            "Show what a document is joined to: what it requires, what it relates and links to, what links to it, and "
-            "the entities it mentions. Use it to find the context of a search result; read a node with ep_read, "
-            "giving its id or uri.",
-            {"id": "pump/guides/filters", "depth": 2, "direction": "out"},
-            TraverseRequest,
-            TraverseResult,
-            lambda pack: pack.traverse,
-        ),
-    )
-}
-
-
-def prepare() -> None:
-    """Make what all servers share, which takes longer than to make a server."""
-    for tool in _TOOLS.values():
-        _schema(tool.request)
-        _schema(tool.result)
-
-
-def session_manager(server: Server[Any]) -> StreamableHTTPSessionManager:
-    """What passes HTTP requests to a server; it is not running yet."""
+def session_manager(workers: Workers, *, public: bool) -> StreamableHTTPSessionManager:
+    """What serves all endpoints over HTTP: each request says whose packs it is about. It is not running yet."""
     return StreamableHTTPSessionManager(
-        server,
+        make_server(endpoint_of, workers, public=public),
         json_response=True,
         stateless=True,
         # `edge` has checked Host and Origin before anything else.
@@ -143,13 +67,15 @@ def session_manager(server: Server[Any]) -> StreamableHTTPSessionManager:
     )
 
 
-def make_server(library: Library, workers: Workers, slug: str | None = None) -> Server[Any]:
-    """The MCP server of one pack, or of all packs when `slug` is None."""
-    face = _Face(library, workers, slug)
+def make_server(find: Find, workers: Workers, *, public: bool = False) -> Server[Any]:
+    """A server that answers each request from the endpoint that `find` finds.
+
+    `public` says that all callers see the same, so that they may share what they keep.
+    """
+    face = _Face(find, workers, public=public)
     server: Server[Any] = Server(
         "octavo",
         version=__version__,
-        instructions=instructions(face.packs()),
         on_list_tools=face.list_tools,
         on_list_resources=face.list_resources,
         on_list_resource_templates=face.list_resource_templates,
@@ -157,24 +83,35 @@ def make_server(library: Library, workers: Workers, slug: str | None = None) -> 
         on_list_prompts=face.list_prompts,
         on_get_prompt=face.get_prompt,
         on_call_tool=face.call_tool,
+        on_completion=face.complete,
         # No argument is mirrored in an `Mcp-Param-*` header, so there is nothing to compare. Without this the SDK
         # would list the tools, and with the schemas walk through one, at each call.
         get_tool_input_schema=lambda name: None,
-        cache_hints={
-            "server/discover": _HINT,
-            "tools/list": _HINT,
-            "prompts/list": _HINT,
-            "resources/list": _HINT,
-            "resources/templates/list": _HINT,
-            "resources/read": _HINT,
-        },
     )
-    if any(_count_skills(face.packs()).values()):
-        offer_skills(server, face.packs, workers, _HINT)
+    offer_skills(server, find, workers, public=public)
+
+    async def discover(ctx: Context, params: t.RequestParams) -> dict[str, Any]:
+        capabilities = server.get_capabilities(
+            protocol_version=ctx.protocol_version,
+            extensions={EXTENSION: {"directoryRead": True}} if any(_count_skills(find(ctx).packs).values()) else {},
+        )
+        known = t.DiscoverResult(supported_versions=list(MODERN_PROTOCOL_VERSIONS), capabilities=capabilities)
+        return face.kept(ctx, known.model_dump(by_alias=True, mode="json", exclude_none=True)) | {
+            "instructions": instructions(find(ctx).packs)
+        }
+
+    server.add_request_handler("server/discover", t.RequestParams, discover)
+
+    async def introduce_to_2025(ctx: Context, call_next: CallNext) -> HandlerResult:
+        result = await call_next(ctx)
+        if ctx.method == "initialize" and isinstance(result, dict):
+            return {**result, "instructions": instructions(find(ctx).packs)}
+        return result
+
     if find_spec("opentelemetry.sdk") is None:
         # Spans go nowhere without the SDK, and cost a tenth of each request.
         server.middleware.clear()
-    server.middleware.append(_conceal)
+    server.middleware += [_conceal, introduce_to_2025]
     return server
 
 
@@ -191,66 +128,47 @@ def _count_skills(packs: Sequence[Pack]) -> dict[str, int]:
 
 
 class _Face:
-    """The handlers of one server. Packs are looked up at each call, once: one call is answered from one release."""
+    """The handlers. They give dictionaries as they go over the wire: a model would be dumped and checked once more."""
 
-    def __init__(self, library: Library, workers: Workers, slug: str | None) -> None:
-        self._library = library
+    def __init__(self, find: Find, workers: Workers, *, public: bool) -> None:
+        self._find = find
         self._workers = workers
-        self._slug = slug
-        self.tools = [self._describe(tool) for tool in _TOOLS.values()]
+        self._public = public
 
-    def packs(self) -> list[Pack]:
-        """The packs that this server may answer from, by slug."""
-        return [pack for slug, pack in self._library.packs.items() if self._slug in (None, slug)]
+    def kept(self, ctx: Context, result: dict[str, Any]) -> dict[str, Any]:
+        """The result with how long, and for whom, a client may keep it; clients of 2025 are not told."""
+        hint = self._find(ctx).hint(public=self._public)
+        return {**_COMPLETE, **result, "ttlMs": hint.ttl_ms, "cacheScope": hint.scope}
 
-    async def list_tools(self, ctx: _Context, params: t.PaginatedRequestParams | None) -> t.ListToolsResult:
-        refuse_cursor(params)
-        return t.ListToolsResult(tools=self.tools)
+    async def list_tools(self, ctx: Context, params: t.PaginatedRequestParams | None) -> Any:
+        endpoint = self._find(ctx)
+        tools = described(tuple(pack.slug for pack in endpoint.packs) if endpoint.several else ())
+        return self.kept(ctx, _page("tools", tools, _name, params))
 
-    async def call_tool(self, ctx: _Context, params: t.CallToolRequestParams) -> t.CallToolResult:
-        tool = _TOOLS.get(params.name)
+    async def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> Any:
+        tool = TOOLS.get(params.name)
         if tool is None:
-            raise MCPError(t.INVALID_PARAMS, f"unknown tool; known are {', '.join(_TOOLS)}")
+            raise MCPError(t.INVALID_PARAMS, f"unknown tool; known are {', '.join(TOOLS)}")
         try:
             request = parse_request(tool.request, params.arguments or {}, strict=True)
-            result = await self._workers.run(self._work(tool, request), request)
+            work = tool.asked_of(self._find(ctx), request)
+            return await self._workers.run(lambda asked: answered(tool, asked, work(asked)), request)
         except (RequestError, UnavailableError) as error:
-            return t.CallToolResult(content=[t.TextContent(text=message(error))], is_error=True)
-        return t.CallToolResult(content=[t.TextContent(text=compact_json(result).decode())], structured_content=result)
+            return {**_COMPLETE, "content": [_text(message(error))], "isError": True}
 
-    async def list_resources(self, ctx: _Context, params: t.PaginatedRequestParams | None) -> t.ListResourcesResult:
-        resources = await self._workers.run(_all_resources, self.packs())
-        page, cursor = page_after(resources, cursor_of(params), PAGE)
-        return t.ListResourcesResult(
-            resources=[
-                t.Resource(
-                    uri=resource.uri,
-                    name=resource.name,
-                    title=resource.title,
-                    description=resource.description,
-                    mime_type=resource.mime_type,
-                    size=resource.size,
-                    _meta=_meta(resource),
-                )
-                for resource in page
-            ],
-            next_cursor=cursor,
-        )
+    async def list_resources(self, ctx: Context, params: t.PaginatedRequestParams | None) -> Any:
+        packs = self._find(ctx).packs
+        resources = await self._workers.run(_all_resources, packs)
+        page, cursor = page_after(resources, cursor_of(params), PAGE, _uri)
+        return self.kept(ctx, _with_cursor({"resources": [listed(resource) for resource in page]}, cursor))
 
-    async def list_resource_templates(
-        self, ctx: _Context, params: t.PaginatedRequestParams | None
-    ) -> t.ListResourceTemplatesResult:
-        refuse_cursor(params)
-        return t.ListResourceTemplatesResult(
-            resource_templates=[
-                _knowledge_template(pack, owner) if (owner := owner_of(pack)) is not None else _file_template(pack)
-                for pack in self.packs()
-            ]
-        )
+    async def list_resource_templates(self, ctx: Context, params: t.PaginatedRequestParams | None) -> Any:
+        found = [template.listed for template in templates(self._find(ctx))]
+        return self.kept(ctx, _page("resourceTemplates", found, _template, params))
 
-    async def read_resource(self, ctx: _Context, params: t.ReadResourceRequestParams) -> t.ReadResourceResult:
+    async def read_resource(self, ctx: Context, params: t.ReadResourceRequestParams) -> Any:
         try:
-            pack = pack_of(self.packs(), params.uri)
+            pack = pack_of(self._find(ctx).packs, params.uri)
             resource, content = await self._workers.run(pack.resource, params.uri)
         except RequestError as error:
             modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
@@ -258,87 +176,90 @@ class _Face:
             raise MCPError(code, message(error), {"uri": params.uri}) from error
         except UnavailableError as error:
             raise MCPError(t.INTERNAL_ERROR, message(error)) from error
-        return t.ReadResourceResult(contents=[_contents(params.uri, resource, content)])
+        return self.kept(ctx, {"contents": [contents(params.uri, resource, content)]})
 
-    async def list_prompts(self, ctx: _Context, params: t.PaginatedRequestParams | None) -> t.ListPromptsResult:
-        refuse_cursor(params)
-        prompts = await self._workers.run(self._prompts, self.packs())
-        return t.ListPromptsResult(
-            prompts=[
-                t.Prompt(name=name, title=prompt.title, description=prompt.description)
-                for name, (_, prompt) in prompts.items()
-            ]
-        )
+    async def list_prompts(self, ctx: Context, params: t.PaginatedRequestParams | None) -> Any:
+        prompts = await self._workers.run(Prompts, self._find(ctx))
+        return self.kept(ctx, _page("prompts", prompts.listed, _name, params))
 
-    async def get_prompt(self, ctx: _Context, params: t.GetPromptRequestParams) -> t.GetPromptResult:
-        if params.arguments:
-            raise MCPError(t.INVALID_PARAMS, "arguments: prompts of packs take none")
-        prompts = await self._workers.run(self._prompts, self.packs())
-        if params.name not in prompts:
-            raise MCPError(t.INVALID_PARAMS, "name: no such prompt; list the prompts first")
-        pack, prompt = prompts[params.name]
+    async def get_prompt(self, ctx: Context, params: t.GetPromptRequestParams) -> Any:
+        prompts = await self._workers.run(Prompts, self._find(ctx))
         try:
-            _, text = await self._workers.run(pack.prompt, prompt.name)
-        except (RequestError, UnavailableError) as error:
+            given = params.arguments or {}
+            return _COMPLETE | await self._workers.run(lambda given: prompts.get(params.name, given), given)
+        except RequestError as error:
+            raise MCPError(t.INVALID_PARAMS, message(error)) from error
+        except UnavailableError as error:
             raise MCPError(t.INTERNAL_ERROR, message(error)) from error
-        content = t.PromptMessage(role="user", content=t.TextContent(text=text))
-        return t.GetPromptResult(description=prompt.description, messages=[content])
 
-    def _prompts(self, packs: Sequence[Pack]) -> dict[str, tuple[Pack, Prompt]]:
-        """All prompts by the name they go by here: with the pack's slug before it where several packs are served."""
-        prefixed = len(packs) > 1
-        return {
-            f"{pack.slug}-{prompt.name}" if prefixed else prompt.name: (pack, prompt)
-            for pack in packs
-            for prompt in pack.prompts()
-        }
-
-    def _work(self, tool: _Tool, request: Any) -> Callable[[Any], Any]:
-        if tool.request is SearchRequest and self._slug is None:
-            return self._library.search
-        return tool.work(self._choose(request.pack))
-
-    def _choose(self, slug: str | None) -> Pack:
-        if self._slug is None:
-            return self._library.choose(slug)
-        if slug is not None and slug_of(slug) != self._slug:
-            raise NotFoundError("pack", f"only {self._slug} is served here")
-        return self._library.choose(slug or self._slug)
-
-    def _describe(self, tool: _Tool) -> t.Tool:
-        slugs = [pack.slug for pack in self.packs()]
-        several = self._slug is None and len(slugs) > 1
-        schema = _schema(tool.request)
-        example = tool.example
-        if several:
-            may_choose = tool.request is SearchRequest
-            known = f"one of {', '.join(slugs)}" + ("; without it all of them are searched." if may_choose else ".")
-            pack = {"type": "string", "description": f"Slug of the pack to ask: {known}"}
-            schema = {**schema, "properties": {**schema["properties"], "pack": pack}}
-            if not may_choose:
-                schema["required"] = [*schema.get("required", ()), "pack"]
-                example = {**example, "pack": slugs[0]}
-        return t.Tool(
-            name=tool.name,
-            title=tool.title,
-            description=f"{tool.description} Example: {json.dumps(example)}",
-            input_schema=schema,
-            output_schema=_schema(tool.result),
-            annotations=t.ToolAnnotations(
-                title=tool.title,
-                read_only_hint=True,
-                destructive_hint=False,
-                idempotent_hint=True,
-                open_world_hint=False,
-            ),
-        )
+    async def complete(self, ctx: Context, params: t.CompleteRequestParams) -> Any:
+        endpoint = self._find(ctx)
+        try:
+            found = await self._workers.run(lambda asked: complete(endpoint, asked), params)
+            return {**_COMPLETE, "completion": found}
+        except RequestError as error:
+            raise MCPError(t.INVALID_PARAMS, message(error)) from error
+        except UnavailableError as error:
+            raise MCPError(t.INTERNAL_ERROR, message(error)) from error
 
 
 def _all_resources(packs: Sequence[Pack]) -> list[Resource]:
     return [resource for pack in packs for resource in pack.resources()]
 
 
-async def _conceal(ctx: _Context, call_next: CallNext) -> HandlerResult:
+def answered(tool: Tool, request: Any, result: Any) -> dict[str, Any]:
+    """A result as text for a model, links to its documents, and the full record.
+
+    A compact answer has the passages' text once, in the text block: every host shows a model that, or else citations
+    from which it can read on. Otherwise both have it, for neither is shown by all hosts.
+    """
+    content: list[dict[str, Any]] = [_text(tool.text(result))]
+    if isinstance(request, SearchRequest):
+        if request.compact:
+            result = {**result, "results": [_without_text(hit) for hit in result["results"]]}
+        else:
+            content += _links(result["results"])
+    return {**_COMPLETE, "content": content, "structuredContent": result}
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _without_text(hit: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in hit.items() if name != "text"}
+
+
+def _links(hits: Sequence[Any]) -> list[dict[str, Any]]:
+    """The documents of the hits, each once, the best first."""
+    documents = {hit["uri"]: hit["source_file"] for hit in hits}
+    return [{"type": "resource_link", "uri": uri, "name": name} for uri, name in list(documents.items())[:MAX_LINKS]]
+
+
+def _name(item: dict[str, Any]) -> str:
+    return item["name"]
+
+
+def _uri(resource: Resource) -> str:
+    return resource.uri
+
+
+def _template(template: dict[str, Any]) -> str:
+    return template["uriTemplate"]
+
+
+def _page(
+    key: str, items: Sequence[dict[str, Any]], name: Any, params: t.PaginatedRequestParams | None
+) -> dict[str, Any]:
+    page, cursor = page_after(items, cursor_of(params), PAGE, name)
+    return _with_cursor({key: list(page)}, cursor)
+
+
+def _with_cursor(result: dict[str, Any], cursor: str | None) -> dict[str, Any]:
+    return result if cursor is None else {**result, "nextCursor": cursor}
+
+
+async def _conceal(ctx: Context, call_next: CallNext) -> HandlerResult:
     # The SDK's 2025 leg sends str(exception) to the client.
     try:
         return await call_next(ctx)
@@ -347,51 +268,3 @@ async def _conceal(ctx: _Context, call_next: CallNext) -> HandlerResult:
     except Exception as error:
         _logger.exception("%s failed", ctx.method)
         raise MCPError(t.INTERNAL_ERROR, "Internal error") from error
-
-
-@cache
-def _schema(shape: Any) -> dict[str, Any]:
-    schema = shape.model_json_schema() if issubclass(shape, BaseModel) else TypeAdapter(shape).json_schema()
-    return _without_titles(schema)
-
-
-def _without_titles(value: Any) -> Any:
-    # pydantic titles every property with its own name. A property that is called title holds a schema, not a string.
-    if isinstance(value, dict):
-        return {k: _without_titles(v) for k, v in value.items() if not (k == "title" and isinstance(v, str))}
-    if isinstance(value, list):
-        return [_without_titles(item) for item in value]
-    return value
-
-
-def _file_template(pack: Pack) -> t.ResourceTemplate:
-    return t.ResourceTemplate(
-        uri_template=f"ep://{pack.slug}/file/{{+path}}",
-        name=f"{pack.slug}-file",
-        title=f"{pack.manifest.pack['name']}: file",
-        description="A file of the pack by its path.",
-    )
-
-
-def _knowledge_template(pack: Pack, owner: str) -> t.ResourceTemplate:
-    return t.ResourceTemplate(
-        uri_template=f"{knowledge_uri(owner, '', '')[:-1]}{{type}}/{{+id}}",
-        name=f"{pack.slug}-document",
-        title=f"{pack.manifest.pack['name']}: document",
-        description="A document of the repository by its type and id.",
-    )
-
-
-def _meta(resource: Resource) -> dict[str, Any] | None:
-    """What okf-mcp-server tells with a document; clients notice by it that the text has changed."""
-    return {"content_hash": f"sha256:{resource.sha256}"} if resource.uri.startswith(KNOWLEDGE) else None
-
-
-def _contents(uri: str, resource: Resource, content: bytes) -> t.TextResourceContents | t.BlobResourceContents:
-    mime_type, meta = resource.mime_type, _meta(resource)
-    if mime_type.startswith(_TEXT_TYPES) or mime_type.endswith(_TEXT_SUFFIXES):
-        try:
-            return t.TextResourceContents(uri=uri, mime_type=mime_type, text=content.decode(), _meta=meta)
-        except UnicodeDecodeError:
-            pass
-    return t.BlobResourceContents(uri=uri, mime_type=mime_type, blob=base64.b64encode(content).decode(), _meta=meta)

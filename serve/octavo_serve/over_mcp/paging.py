@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 import mcp.types as t
 from mcp.shared.exceptions import MCPError
 
-
-class Named(Protocol):
-    """What a list may consist of."""
-
-    @property
-    def uri(self) -> str:
-        """Unique in the list."""
-        ...
+ItemT = TypeVar("ItemT")
 
 
-ItemT = TypeVar("ItemT", bound=Named)
-
-
-def page_after(items: Sequence[ItemT], cursor: str | None, size: int) -> tuple[Sequence[ItemT], str | None]:
+def page_after(
+    items: Sequence[ItemT], cursor: str | None, size: int, name: Callable[[ItemT], str]
+) -> tuple[Sequence[ItemT], str | None]:
     """At most `size` items from the one after the cursor's on, and the cursor of the next page.
 
+    A cursor is the last item's `name`, unique in the list: none is left out or given twice when others come or go.
     Raises MCPError for a cursor that this list did not give.
     """
-    start = 0 if cursor is None else _place_after(items, cursor)
+    start = 0 if cursor is None else _place_after(map(name, items), cursor)
     page = items[start : start + size]
-    return page, _encode(page[-1].uri) if len(items) > start + size else None
-
-
-def refuse_cursor(params: t.PaginatedRequestParams | None) -> None:
-    """Of a list that has one page only. Raises MCPError."""
-    if params is not None and params.cursor is not None:
-        raise _bad_cursor()
+    return page, _encode(name(page[-1])) if len(items) > start + size else None
 
 
 def cursor_of(params: t.PaginatedRequestParams | None) -> str | None:
@@ -43,16 +30,16 @@ def cursor_of(params: t.PaginatedRequestParams | None) -> str | None:
     return params.cursor if params is not None else None
 
 
-def _place_after(items: Sequence[Named], cursor: str) -> int:
+def _place_after(names: Iterable[str], cursor: str) -> int:
     try:
         last = base64.urlsafe_b64decode(cursor).decode()
-        return next(place for place, item in enumerate(items, 1) if item.uri == last)
+        return next(place for place, name in enumerate(names, 1) if name == last)
     except (ValueError, StopIteration) as error:
         raise _bad_cursor() from error
 
 
-def _encode(uri: str) -> str:
-    return base64.urlsafe_b64encode(uri.encode()).decode()
+def _encode(name: str) -> str:
+    return base64.urlsafe_b64encode(name.encode()).decode()
 
 
 def _bad_cursor() -> MCPError:

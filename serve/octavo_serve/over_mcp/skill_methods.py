@@ -10,13 +10,12 @@ from typing import Any
 
 import mcp.types as t
 from mcp.server import Server
-from mcp.server.caching import CacheHint
-from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from octavo_artifact.errors import NotFoundError, RequestError
 from octavo_serve.faces import Pack, UnavailableError, Workers, message, pack_of
+from octavo_serve.over_mcp.endpoint import Context, Find
 from octavo_serve.over_mcp.paging import page_after
 from octavo_serve.skills import Entry, Skill
 
@@ -25,8 +24,6 @@ EXTENSION = "io.modelcontextprotocol/skills"
 SKILLS_PAGE = 8
 """Skills on a page; one with 512 files takes about 80 kB."""
 DIRECTORY_PAGE = 200
-
-_Context = ServerRequestContext[Any, Any]
 
 
 class _UriParams(t.RequestParams):
@@ -37,49 +34,56 @@ class _DirectoryParams(t.PaginatedRequestParams):
     uri: str
 
 
-def offer_skills(server: Server[Any], packs: Callable[[], Sequence[Pack]], workers: Workers, hint: CacheHint) -> None:
-    """Declare the extension and add its methods to a server whose packs are `packs()` at each call."""
-    face = _SkillsFace(packs, workers, hint)
-    server.extensions[EXTENSION] = {"directoryRead": True}
+def offer_skills(server: Server[Any], find: Find, workers: Workers, *, public: bool) -> None:
+    """Add the extension's methods to a server; where no pack has a skill there are no such methods."""
+    face = _SkillsFace(find, workers, public=public)
     server.add_request_handler("skills/list", t.PaginatedRequestParams, face.list_skills)
     server.add_request_handler("skills/get", _UriParams, face.get_skill)
     server.add_request_handler("resources/directory/read", _DirectoryParams, face.read_directory)
 
 
 class _SkillsFace:
-    def __init__(self, packs: Callable[[], Sequence[Pack]], workers: Workers, hint: CacheHint) -> None:
-        self._packs = packs
+    def __init__(self, find: Find, workers: Workers, *, public: bool) -> None:
+        self._find = find
         self._workers = workers
-        self._hint = hint
+        self._public = public
 
-    async def list_skills(self, ctx: _Context, params: t.PaginatedRequestParams) -> dict[str, Any]:
-        skills = await self._workers.run(_all_skills, self._packs())
-        page, cursor = page_after(skills, params.cursor, SKILLS_PAGE)
+    async def list_skills(self, ctx: Context, params: t.PaginatedRequestParams) -> dict[str, Any]:
+        skills = await self._workers.run(_all_skills, self._packs(ctx))
+        page, cursor = page_after(skills, params.cursor, SKILLS_PAGE, lambda skill: skill.uri)
         return self._answer(ctx, {"skills": [_describe(skill) for skill in page]}, cursor)
 
-    async def get_skill(self, ctx: _Context, params: _UriParams) -> dict[str, Any]:
-        return self._answer(ctx, {"skill": _describe(await self._asked(_find_skill, params.uri))})
+    async def get_skill(self, ctx: Context, params: _UriParams) -> dict[str, Any]:
+        return self._answer(ctx, {"skill": _describe(await self._asked(ctx, _find_skill, params.uri))})
 
-    async def read_directory(self, ctx: _Context, params: _DirectoryParams) -> dict[str, Any]:
-        entries = await self._asked(_find_directory, params.uri)
-        page, cursor = page_after(entries, params.cursor, DIRECTORY_PAGE)
+    async def read_directory(self, ctx: Context, params: _DirectoryParams) -> dict[str, Any]:
+        entries = await self._asked(ctx, _find_directory, params.uri)
+        page, cursor = page_after(entries, params.cursor, DIRECTORY_PAGE, lambda entry: entry.uri)
         return self._answer(ctx, {"resources": [_list(entry) for entry in page]}, cursor)
 
-    async def _asked(self, find: Callable[[Pack, str], Any], uri: str) -> Any:
+    def _packs(self, ctx: Context) -> Sequence[Pack]:
+        packs = [pack for pack in self._find(ctx).packs if pack.manifest.counts.get("skills", 0)]
+        if not packs:
+            raise MCPError(t.METHOD_NOT_FOUND, "Method not found", ctx.method)
+        return packs
+
+    async def _asked(self, ctx: Context, find: Callable[[Pack, str], Any], uri: str) -> Any:
+        packs = self._packs(ctx)
         try:
-            pack = pack_of(self._packs(), uri)
+            pack = pack_of(packs, uri)
             return await self._workers.run(lambda asked: find(pack, asked), uri)
         except RequestError as error:
             raise MCPError(t.INVALID_PARAMS, message(error), {"uri": uri}) from error
         except UnavailableError as error:
             raise MCPError(t.INTERNAL_ERROR, message(error)) from error
 
-    def _answer(self, ctx: _Context, result: dict[str, Any], cursor: str | None = None) -> dict[str, Any]:
+    def _answer(self, ctx: Context, result: dict[str, Any], cursor: str | None = None) -> dict[str, Any]:
         if cursor is not None:
             result["nextCursor"] = cursor
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             # the SDK adds these to its own methods only
-            result |= {"ttlMs": self._hint.ttl_ms, "cacheScope": self._hint.scope}
+            hint = self._find(ctx).hint(public=self._public)
+            result |= {"ttlMs": hint.ttl_ms, "cacheScope": hint.scope}
         return result
 
 

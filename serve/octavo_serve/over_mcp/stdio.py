@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from octavo_serve.faces import Library, Workers
-from octavo_serve.releases import following
+from octavo_serve.releases import current, following
 from octavo_serve.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -30,10 +30,11 @@ async def _serve(library: Library) -> None:
     from mcp.server.stdio import stdio_server
 
     from octavo_serve.over_mcp.app import make_server
+    from octavo_serve.over_mcp.endpoint import Endpoint
 
     settings = ServerSettings()
     workers = Workers(settings.answer_timeout)
-    server = make_server(library, workers)
+    server = make_server(lambda ctx: Endpoint(current(library)), workers)
     asked, incoming = anyio.create_memory_object_stream["SessionMessage | Exception"]()
     outgoing, answered = anyio.create_memory_object_stream["SessionMessage"]()
     relay = _Relay()

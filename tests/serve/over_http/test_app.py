@@ -20,7 +20,7 @@ from fakes import DIGEST, SECRET, FakeLibrary, FakePack
 from octavo_serve.faces import UnavailableError, Workers
 from octavo_serve.over_http.routes import search_request
 from octavo_serve.over_http.run import bind, make_server
-from octavo_serve.requests import SearchRequest
+from octavo_serve.requests import DEFAULT_TOKENS, SearchRequest
 from octavo_serve.settings import ServerSettings
 
 
@@ -87,7 +87,8 @@ def test_search_answers_compact_json_with_the_digest(one: Ask):
     assert answer.headers["octavo-digest"] == DIGEST
     expected = (
         '{"query":"nothing 油","pack":"pumps","digest":"%s","degraded":false,"missing":[],"refused":true,'
-        '"reason":"no_relevant_passage","answer_probability":null,"doubtful":false,"overrides":{},"results":[],"nearest":[]}'
+        '"reason":"no_relevant_passage","answer_probability":null,"doubtful":false,"overrides":{},"total":0,'
+        '"truncated":false,"next_cursor":null,"results":[],"nearest":[]}'
     )
     assert answer.body.decode() == expected % DIGEST
 
@@ -115,7 +116,7 @@ def test_the_pack_is_chosen_by_slug(two: Ask):
     ],
 )
 def test_a_query_string_becomes_a_request(query: str, expected: SearchRequest):
-    assert search_request(QueryParams(query)) == expected
+    assert search_request(QueryParams(query)) == expected.model_copy(update={"max_tokens": DEFAULT_TOKENS})
 
 
 @pytest.mark.parametrize(
@@ -264,7 +265,7 @@ def test_the_first_search_or_mcp_request_starts_mcp(monkeypatch: pytest.MonkeyPa
         started.set()
 
     monkeypatch.setattr("octavo_serve.over_mcp.host._QUIET", 3600)
-    monkeypatch.setattr("octavo_serve.over_mcp.host.McpHost._load", load)
+    monkeypatch.setattr("octavo_serve.over_mcp.host.McpHost._build", load)
     with serving(FakeLibrary({"pumps": FakePack("pumps")}), ServerSettings(port=0)) as ask:
         assert ask("/healthz").status == 200
         assert not started.is_set()
@@ -279,7 +280,7 @@ def test_a_quiet_server_starts_mcp_by_itself(monkeypatch: pytest.MonkeyPatch):
         started.set()
 
     monkeypatch.setattr("octavo_serve.over_mcp.host._QUIET", 0)
-    monkeypatch.setattr("octavo_serve.over_mcp.host.McpHost._load", load)
+    monkeypatch.setattr("octavo_serve.over_mcp.host.McpHost._build", load)
     with serving(FakeLibrary({"pumps": FakePack("pumps")}), ServerSettings(port=0)):
         assert started.wait(20)
 
@@ -288,7 +289,7 @@ def test_search_goes_on_when_mcp_cannot_start(monkeypatch: pytest.MonkeyPatch):
     def fail(host: object) -> None:
         raise ImportError(SECRET)
 
-    monkeypatch.setattr("octavo_serve.over_mcp.host.McpHost._load", fail)
+    monkeypatch.setattr("octavo_serve.over_mcp.host.McpHost._build", fail)
     with serving(FakeLibrary({"pumps": FakePack("pumps")}), ServerSettings(port=0)) as ask:
         answer = ask("/mcp", "POST")
         assert answer.status == 500
