@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any, cast
 from urllib.parse import unquote
 
+from octavo_serve.labels import MAX_DESCRIPTION, MAX_TITLE, label
 from octavo_serve.metadata import mapping
 from octavo_serve.skills import SCHEME, Skill
 
@@ -43,7 +44,8 @@ class Prompt:
     name: str
     """Lower-case letters, digits and `_`; unique in the pack."""
     title: str
-    description: str | None
+    description: str
+    """The title where the document tells none: clients show it, and some want one."""
     document: int
     """Row of the document whose body is the prompt."""
     arguments: tuple[Argument, ...] = ()
@@ -58,7 +60,7 @@ def list_prompts(metadata: Mapping[str, Any], documents: Sequence[Mapping[str, A
     """The prompts of a pack, sorted by name; the first of two with one name stays."""
     declared = _declared(metadata, documents)
     prompts = list(declared) or [
-        Prompt(_name(PurePosixPath(document["path"]).stem), document["title"], _description(document), row)
+        Prompt(_name(PurePosixPath(document["path"]).stem), _title(document), _description(document), row)
         for row, document in enumerate(documents)
         if document["type"] == "workflow" and document["tier"] != "on_demand"
     ]
@@ -75,7 +77,7 @@ def _declared(metadata: Mapping[str, Any], documents: Sequence[Mapping[str, Any]
         # a prompt whose document is not there cannot be given; the linter tells its author
         if name and (row := rows.get(source)) is not None:
             described = _description({**documents[row], **fields})
-            yield Prompt(_name(name), documents[row]["title"], described, row, tuple(_arguments(fields)))
+            yield Prompt(_name(name), _title(documents[row]), described, row, tuple(_arguments(fields)))
 
 
 def skill_prompt_name(skill: Skill) -> str:
@@ -95,20 +97,24 @@ def _arguments(fields: Mapping[str, Any]) -> Iterator[Argument]:
             described = argument.get("description")
             yield Argument(
                 name,
-                described if isinstance(described, str) else None,
+                label(described, MAX_DESCRIPTION) if isinstance(described, str) else None,
                 # scalars of a manifest are kept as written
                 str(argument.get("required") or "").lower() in ("true", "yes"),
                 tuple(map(str, cast(list[Any], values))) if isinstance(values, list) else (),
             )
 
 
-def _description(document: Mapping[str, Any]) -> str | None:
-    """What a document is for, and what it activates."""
+def _description(document: Mapping[str, Any]) -> str:
+    """What a document is for, and what it activates; else its title."""
     described = document.get("description")
     words = [described] if isinstance(described, str) and described else []
     activation: dict[str, list[str]] = json.loads(document.get("activation") or "{}")
     words += [f"{key.capitalize()}: {', '.join(items)}." for key, items in sorted(activation.items()) if items]
-    return " ".join(words) or None
+    return label(" ".join(words), MAX_DESCRIPTION) or _title(document)
+
+
+def _title(document: Mapping[str, Any]) -> str:
+    return label(document["title"], MAX_TITLE)
 
 
 def _name(text: str) -> str:

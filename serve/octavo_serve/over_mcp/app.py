@@ -151,10 +151,10 @@ class _Face:
             raise MCPError(t.INVALID_PARAMS, f"unknown tool; known are {', '.join(TOOLS)}")
         try:
             request = parse_request(tool.request, params.arguments or {}, strict=True)
-            work = tool.asked_of(self._find(ctx), request)
-            return await self._workers.run(lambda asked: answered(tool, asked, work(asked)), request)
+            result = await self._workers.run(tool.asked_of(self._find(ctx), request), request)
         except (RequestError, UnavailableError) as error:
             return {**_COMPLETE, "content": [_text(message(error))], "isError": True}
+        return answered(tool, request, result)
 
     async def list_resources(self, ctx: Context, params: t.PaginatedRequestParams | None) -> Any:
         packs = self._find(ctx).packs

@@ -12,7 +12,7 @@ from octavo_artifact.ids import KNOWLEDGE, knowledge_uri
 from octavo_artifact.schema import Resource
 from octavo_serve.completion import Names
 from octavo_serve.faces import Pack, owner_of
-from octavo_serve.lines import one_line
+from octavo_serve.labels import MAX_DESCRIPTION, MAX_TITLE, label
 from octavo_serve.over_mcp.endpoint import Endpoint
 from octavo_serve.prompts import Prompt, skill_prompt_name
 from octavo_serve.skills import SCHEME, Skill
@@ -94,7 +94,7 @@ _ABOUT = "What a pack says of itself: manifest, files, and where it has them ove
 
 
 def _templates_of(pack: Pack, *, alone: bool) -> Iterator[Template]:
-    slug, title = pack.slug, one_line(str(pack.manifest.pack["name"]))
+    slug, title = pack.slug, label(pack.manifest.pack["name"], MAX_TITLE)
 
     def of(prefix: str, pattern: str) -> Callable[[Mapping[str, str]], Names]:
         return lambda _: pack.names(prefix, pattern)
@@ -194,7 +194,7 @@ class Prompts:
         else:
             raise _no_prompt()
         messages = [{"role": "user", "content": {"type": "text", "text": text}}]
-        return {"messages": messages, **({"description": description} if description else {})}
+        return {"messages": messages, "description": description}
 
 
 def _no_prompt() -> NotFoundError:
@@ -216,13 +216,13 @@ def _check(prompt: Prompt, given: Mapping[str, str]) -> None:
 def _listed_prompt(name: str, prompt: Prompt) -> dict[str, Any]:
     known: dict[str, Any] = {
         "name": name,
-        "title": one_line(prompt.title),
-        "description": one_line(prompt.description) if prompt.description else None,
+        "title": prompt.title,
+        "description": prompt.description,
         "arguments": [
             {
                 "name": argument.name,
                 "required": argument.required,
-                **({"description": one_line(argument.description)} if argument.description else {}),
+                **({"description": argument.description} if argument.description else {}),
             }
             for argument in prompt.arguments
         ]
@@ -232,7 +232,8 @@ def _listed_prompt(name: str, prompt: Prompt) -> dict[str, Any]:
 
 
 def _listed_skill(name: str, skill: Skill) -> dict[str, Any]:
-    title, description = (one_line(str(skill.frontmatter.get(key) or "")) for key in ("name", "description"))
+    told = (str(skill.frontmatter.get(key) or "") for key in ("name", "description"))
+    title, description = (label(each, MAX_DESCRIPTION) for each in told)
     return {"name": name, "title": f"Skill: {title}", "description": description}
 
 

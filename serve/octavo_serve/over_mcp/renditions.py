@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from octavo_serve.lines import one_line as _line
+from octavo_serve.labels import label as _line
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
 
 _REFUSALS = {
