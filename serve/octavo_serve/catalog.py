@@ -87,15 +87,16 @@ class OpenPack:
 
     def search(self, request: SearchRequest) -> SearchResult:
         """Find passages."""
-        return search(self._collection, request, self.day(), self._parameters, self._operator)
+        return search(self._collection, request, request.as_of or self.day(), self._parameters, self._operator)
 
     def compare(self, request: SearchRequest) -> Features | None:
         """What the relevance gate would judge a search by; for calibration."""
-        return features_of(self._collection, request, self.day(), self._parameters)
+        return features_of(self._collection, request, request.as_of or self.day(), self._parameters)
 
     def read(self, request: ReadRequest) -> ReadResult:
         """Read a document; see `reading.read`."""
-        return reading.read(self.manifest, self._tables, request, self.day(), self._relations.parts_around)
+        day = request.as_of or self.day()
+        return reading.read(self.manifest, self._tables, request, day, self._relations.parts_around)
 
     def traverse(self, request: TraverseRequest) -> TraverseResult:
         """Follow the edges from a node; see `graph.traverse`."""
@@ -107,7 +108,7 @@ class OpenPack:
 
     def topics(self, request: TopicsRequest) -> TopicsResult:
         """List the documents by type."""
-        return reading.topics(self.manifest, self._tables, request, self.day())
+        return reading.topics(self.manifest, self._tables, request, request.as_of or self.day())
 
     def resources(self) -> Sequence[Resource]:
         """What MCP lists, sorted by URI."""
@@ -171,7 +172,7 @@ class Catalog:
             collection = self._collections.get(packs)
             if collection is None:
                 collection = self._collections[packs] = Collection([pack.index for pack in packs])
-        return search(collection, request, packs[0].day(), operator=self._operator)
+        return search(collection, request, request.as_of or packs[0].day(), operator=self._operator)
 
     def choose(self, slug: str | None) -> OpenPack:
         """The pack that a request means; see `views.choose`."""

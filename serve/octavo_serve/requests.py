@@ -5,11 +5,13 @@ The models are both the validators and the source of the JSON Schemas that MCP a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import fields
+from datetime import date
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from octavo_artifact.errors import RequestError
 from octavo_artifact.parameters import GateMode, Retrieval, Tier
@@ -18,6 +20,28 @@ MAX_QUERY = 2000
 MAX_RESULTS = 50
 MAX_DEPTH = 3
 MAX_NODES = 100
+
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def _day(value: object) -> object:
+    """A day as a client writes it; Python takes other spellings too, and pydantic numbers."""
+    if value is None or type(value) is date:
+        return value
+    try:
+        if isinstance(value, str) and _DAY.fullmatch(value):
+            return date.fromisoformat(value)
+    except ValueError:
+        pass
+    raise ValueError("expected a day as YYYY-MM-DD")
+
+
+AsOf = Annotated[
+    date | None,
+    BeforeValidator(_day),
+    WithJsonSchema({"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]}),
+    Field(description="Day, YYYY-MM-DD, by which ages and expiry are told; without it today."),
+]
 
 PackSlug = Annotated[
     str | None,
@@ -84,6 +108,7 @@ class SearchRequest(_Request):
     explain: Annotated[
         bool, Field(description="Also return what each stage of the search made of each passage, with its time.")
     ] = False
+    as_of: AsOf = None
 
 
 class ReadRequest(_Request):
@@ -103,6 +128,7 @@ class ReadRequest(_Request):
     start_line: Annotated[
         int, Field(ge=1, le=2**31 - 1, description="First line to return; lines count from 1 over the whole file.")
     ] = 1
+    as_of: AsOf = None
 
 
 class TraverseRequest(_Request):
@@ -144,6 +170,7 @@ class TopicsRequest(_Request):
 
     pack: PackSlug = None
     type: Annotated[str | None, Field(max_length=200, description="Only documents of this type.")] = None
+    as_of: AsOf = None
 
 
 RequestT = TypeVar("RequestT", bound=_Request)
