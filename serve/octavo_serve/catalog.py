@@ -29,7 +29,7 @@ from octavo_serve.graph import Relations, traverse
 from octavo_serve.lexical import LexicalIndex
 from octavo_serve.prompts import Prompt, list_prompts
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
-from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
+from octavo_serve.results import PackSummary, ReadResult, SearchResult, TopicsResult, TraverseResult
 from octavo_serve.search import NO_OPERATOR, Operator, documents_near, features_of, search
 from octavo_serve.skills import Entry, Skill, read_directory
 from octavo_serve.tables import Tables
@@ -109,6 +109,10 @@ class OpenPack:
     def topics(self, request: TopicsRequest) -> TopicsResult:
         """List the documents by type."""
         return reading.topics(self.manifest, self._tables, request, request.as_of or self.day())
+
+    def summary(self, day: date) -> PackSummary:
+        """What the pack says of itself."""
+        return reading.summary(self.manifest, self._tables, day)
 
     def resources(self) -> Sequence[Resource]:
         """What MCP lists, sorted by URI."""

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote
 
@@ -18,7 +19,7 @@ from octavo_artifact.manifest import Manifest
 from octavo_artifact.schema import Resource
 from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
-from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
+from octavo_serve.results import PackSummary, ReadResult, SearchResult, TopicsResult, TraverseResult
 from octavo_serve.skills import Entry, Skill
 
 RETRY_AFTER = 1
@@ -49,6 +50,11 @@ class Pack(Protocol):
     def read(self, request: ReadRequest) -> ReadResult: ...  # noqa: D102
     def traverse(self, request: TraverseRequest) -> TraverseResult: ...  # noqa: D102
     def topics(self, request: TopicsRequest) -> TopicsResult: ...  # noqa: D102
+    def summary(self, day: date) -> PackSummary: ...  # noqa: D102
+    def day(self) -> date:
+        """By which ages are told to requests that name none."""
+        ...
+
     def resources(self) -> Sequence[Resource]:
         """The resources to list, sorted by URI."""
         ...

@@ -16,7 +16,7 @@ from octavo_artifact.schema import Resource
 from octavo_serve.freshness import freshness, pack_freshness
 from octavo_serve.introduction import authority_of
 from octavo_serve.requests import ReadRequest, TopicsRequest
-from octavo_serve.results import Activation, ReadResult, Topic, TopicsResult
+from octavo_serve.results import Activation, PackSummary, ReadResult, Topic, TopicsResult
 from octavo_serve.tables import Tables
 
 MAX_CONTENT = 64_000
@@ -135,22 +135,27 @@ def topics(manifest: Manifest, tables: Tables, request: TopicsRequest, today: da
         kind = document["type"] or "uncategorized"
         if request.type in (None, kind):
             grouped.setdefault(kind, []).append(_topic(document, today))
-    pack = manifest.pack
     return {
-        "pack": {
-            "slug": pack["slug"],
-            "name": pack["name"],
-            "type": pack["type"],
-            "version": pack["version"],
-            "description": pack["description"],
-            "entry_point": pack["entry_point"],
-            "documents": manifest.counts["documents"],
-            "passages": manifest.counts["passages"],
-            "authority_boundary": authority_of(pack["metadata"]),
-            "freshness": pack_freshness(pack["metadata"], tables.documents, today),
-        },
+        "pack": summary(manifest, tables, today),
         "digest": manifest.digest,
         "topics": dict(sorted(grouped.items())),
+    }
+
+
+def summary(manifest: Manifest, tables: Tables, today: date) -> PackSummary:
+    """What a pack says of itself."""
+    pack = manifest.pack
+    return {
+        "slug": pack["slug"],
+        "name": pack["name"],
+        "type": pack["type"],
+        "version": pack["version"],
+        "description": pack["description"],
+        "entry_point": pack["entry_point"],
+        "documents": manifest.counts["documents"],
+        "passages": manifest.counts["passages"],
+        "authority_boundary": authority_of(pack["metadata"]),
+        "freshness": pack_freshness(pack["metadata"], tables.documents, today),
     }
 
 

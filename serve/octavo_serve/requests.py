@@ -173,6 +173,12 @@ class TopicsRequest(_Request):
     as_of: AsOf = None
 
 
+class PacksRequest(_Request):
+    """List the packs."""
+
+    as_of: AsOf = None
+
+
 RequestT = TypeVar("RequestT", bound=_Request)
 
 

@@ -16,7 +16,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from octavo_serve.callers.keys import KEY, MAX_KEY, Key, find_key
 from octavo_serve.callers.rates import Limiter
 from octavo_serve.callers.views import View, Views
+from octavo_serve.over_http.caching import IMMUTABLE, NEVER
 from octavo_serve.over_http.edge import HEALTH
+from octavo_serve.over_http.page import wants_page
 from octavo_serve.over_http.problems import problem
 from octavo_serve.settings import ServerSettings
 
@@ -56,10 +58,10 @@ class Access:
         key: Key | None = None
         refusal: Response | None = None
         if self._keys:
-            send = _uncached(send)
+            send = _to_one_caller(send)
             key, refusal = self._authenticate(scope)
-        if scope["path"] == HEALTH:
-            # Probes have no key, and are not to be turned away for asking often.
+        if scope["path"] == HEALTH or wants_page(scope):
+            # Probes have no key, and are not to be turned away for asking often. The page asks people for theirs.
             refusal = None
         elif refusal is None:
             refusal = self._count(key.name if key else caller_address(scope))
@@ -106,12 +108,18 @@ def caller_address(scope: Scope) -> str:
     return address.packed[:8].hex() if isinstance(address, IPv6Address) and not address.ipv4_mapped else text
 
 
-def _uncached(send: Send) -> Send:
-    """What was answered to one key is not to be kept for another."""
+def _to_one_caller(send: Send) -> Send:
+    """What was answered to one key is not to be kept for another.
 
-    async def uncached(message: Message) -> None:
+    What can never change may be kept by the client itself: it has the bytes already, and would only ask for the same.
+    """
+
+    async def kept_apart(message: Message) -> None:
         if message["type"] == "http.response.start":
-            MutableHeaders(scope=message)["cache-control"] = "no-store"
+            headers = MutableHeaders(scope=message)
+            unchanging = headers.get("cache-control") == IMMUTABLE
+            headers["cache-control"] = IMMUTABLE.replace("public", "private") if unchanging else NEVER
+            headers.add_vary_header("Authorization")
         await send(message)
 
-    return uncached
+    return kept_apart

@@ -62,6 +62,10 @@ class View:
         """The pack called `slug`, or the only one; see `choose`."""
         return choose(self.packs, slug)
 
+    def releases(self, slug: str) -> Sequence[str]:
+        """Digests of the releases of a pack that answer, the current one first."""
+        return [self.packs[slug].digest]
+
     def _seen(self, by_slug: Mapping[str, PackT]) -> Mapping[str, PackT]:
         if self.slugs is None:
             return by_slug

@@ -1,4 +1,4 @@
-"""The HTTP face: `GET /search`, `GET /graph`, `GET /healthz`, an index at `/`, and MCP behind the same guard.
+"""The HTTP face: the routes of `routes`, and MCP behind the same guard.
 
 Importing this module and answering a search must not import the MCP SDK; `over_mcp.host` says how that is kept.
 """
@@ -34,7 +34,7 @@ def create_app(library: Library, settings: ServerSettings, clock: Callable[[], i
     workers = Workers(settings.answer_timeout)
     views = Views(library, settings.keys)
     mcp = McpHost(views.all, workers)
-    routes = Routes(library, workers, mcp)
+    routes = Routes(library, workers, mcp, settings)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
