@@ -9,12 +9,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import date
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from octavo_artifact.errors import RequestError
-from octavo_artifact.parameters import GateMode, Retrieval, Tier
+from octavo_artifact.parameters import DEFAULTS, GateMode, Retrieval, Tier
 
 MAX_QUERY = 2000
 MAX_RESULTS = 50
@@ -49,6 +49,31 @@ PackSlug = Annotated[
         description="Slug of the pack to ask; where several packs are served, a search without it goes to all of them."
     ),
 ]
+
+
+def _kind(value: object) -> str:
+    match value:
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case dict():
+            return "a mapping"
+        case _:
+            return "nothing"
+
+
+def _typed(values: dict[str, Any]) -> dict[str, Any]:
+    """Parameters with JSON's types; in a pack they may be spelled as text. Unknown ones are the search's to refuse."""
+    for name in Retrieval.__slots__:
+        expected = _kind(getattr(DEFAULTS, name))
+        if name in values and _kind(values[name]) != expected:
+            raise ValueError(f"{name}: expected {expected}")
+    if any(_kind(value) != "a number" for value in values.get("boosts", {}).values()):
+        raise ValueError("boosts: expected numbers")
+    return values
 
 
 class _Request(BaseModel):
@@ -100,6 +125,7 @@ class SearchRequest(_Request):
     ] = False
     retrieval: Annotated[
         dict[str, Any],
+        AfterValidator(_typed),
         Field(
             max_length=len(fields(Retrieval)),
             description="Parameters of the search that are to differ from the pack's, by name.",
@@ -190,14 +216,19 @@ def parse_request(model: type[RequestT], values: Mapping[str, Any], *, strict: b
     """
     try:
         if strict:
-            # JSON has no tuples: strict mode is for scalars, arrays are still taken.
-            return model.model_validate(
-                {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}, strict=True
-            )
+            return model.model_validate({name: _python(value) for name, value in values.items()}, strict=True)
         return model.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or "request"
         known = ", ".join(model.model_fields)
-        message = first["msg"] if first["type"] != "extra_forbidden" else f"unknown; known are {known}"
+        said = first["msg"].removeprefix("Value error, ")
+        message = said if first["type"] != "extra_forbidden" else f"unknown; known are {known}"
         raise RequestError(field, message) from error
+
+
+def _python(value: Any) -> Any:
+    """What a JSON value is in Python: an array is a tuple, and 10.0 is a whole number as it is in JSON Schema."""
+    if isinstance(value, list):
+        return tuple(cast(list[Any], value))
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -213,7 +213,7 @@ def _of_parameter(name: str) -> dict[str, Any]:
         return {
             "type": "object",
             "maxProperties": MAX_BOOSTS,
-            "propertyNames": {"pattern": rf"^(?:{'|'.join(BOOSTED)}):[^\n]{{1,200}}$"},
+            "propertyNames": {"pattern": rf"^(?:{'|'.join(BOOSTED)}):[\s\S]{{1,200}}$"},
             "additionalProperties": {"type": "number", "minimum": -1, "maximum": 1},
         }
     if isinstance(default, bool):

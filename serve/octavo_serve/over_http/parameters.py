@@ -36,7 +36,9 @@ class Parameter:
     field: str
     """Of the model."""
     kind: type
-    """`str`, `int`, `float`, `bool`; `tuple` for one that may be repeated, `dict` for a JSON object."""
+    """`str`, `int`, `float`, `bool`; `tuple` for one that may be repeated, `dict` for a JSON object, `object` for a day
+    or a word of a list.
+    """
     required: bool
 
 
@@ -65,12 +67,12 @@ def request_of_query(model: type[RequestT], pairs: Iterable[tuple[str, str]], *,
         if parameter is None:
             raise RequestError(name[:100], f"unknown; known are {', '.join(known)}")
         if parameter.kind is tuple:
-            items = (item.strip() for item in text.split(","))
-            values.setdefault(parameter.field, []).extend(item for item in items if item)
+            values.setdefault(parameter.field, []).extend(item.strip() for item in text.split(","))
         elif parameter.field in values:
             raise RequestError(name, "given more than once")
         elif text or parameter.required or parameter.kind is not str:
             values[parameter.field] = _value(parameter, text)
+    values = {field: [] if value == [""] else value for field, value in values.items()}
     try:
         return parse_request(model, values, strict=True)
     except RequestError as error:
@@ -83,7 +85,7 @@ def _kind(annotation: Any) -> type:
     if get_origin(annotation) in (Union, UnionType):
         (annotation,) = (each for each in get_args(annotation) if each is not NoneType)
     kind = get_origin(annotation) or annotation
-    return str if kind in (Literal, date) else kind
+    return object if kind in (Literal, date) else kind
 
 
 def _value(parameter: Parameter, text: str) -> Any:

@@ -98,6 +98,9 @@ def test_a_post_takes_every_field_of_a_request_as_json(ask: Ask, catalog: Catalo
         pytest.param(b'{"query": "tea", "max_results": "3"}', 422, id="a number as text"),
         pytest.param(b'{"query": "tea", "max_results": 1' + b"0" * 4000 + b"}", 422, id="a number without end"),
         pytest.param(b'{"query": "tea", "retrieval": {"diversity": 1e999}}', 422, id="a number beyond all"),
+        pytest.param(b'{"query": "tea", "retrieval": {"gate": false}}', 422, id="a word as false"),
+        pytest.param(b'{"query": "tea", "retrieval": {"typo_cost": "0"}}', 422, id="a parameter as text"),
+        pytest.param(b'{"query": "tea", "retrieval": {"boosts": {"tag:a": true}}}', 422, id="a boost as true"),
         pytest.param(b'{"q": "tea"}', 422, id="the short name"),
         pytest.param(b'{"query": "' + b"x" * 2001 + b'"}', 422, id="too long"),
     ],
@@ -108,6 +111,12 @@ def test_a_body_that_is_no_request_is_a_problem_that_repeats_nothing(ask: Ask, b
     assert answer.headers["content-type"] == "application/problem+json"
     assert len(answer.body) < 500
     assert ask("/search", q=WATER).status == 200
+
+
+def test_a_whole_number_may_be_written_with_a_point(ask: Ask) -> None:
+    written = [post(ask, "/search", b'{"query": "water", "max_results": %s}' % number) for number in (b"1", b"1.0")]
+    assert written[0].status == 200
+    assert written[0].body == written[1].body
 
 
 @pytest.mark.parametrize(
