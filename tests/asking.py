@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +29,35 @@ class Answer:
         return json.loads(self.body)
 
 
-Ask = Callable[..., Answer]
+@dataclass(frozen=True)
+class Ask:
+    """Sends each request on a connection of its own."""
+
+    host: str
+    port: int
+
+    @property
+    def address(self) -> str:
+        """Of the server."""
+        return f"http://{self.host}:{self.port}"
+
+    def __call__(
+        self,
+        target: str,
+        method: str = "GET",
+        headers: dict[str, str] | None = None,
+        body: bytes | None = None,
+        **query: str,
+    ) -> Answer:
+        """The answer; `query` becomes the query string."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=20)
+        try:
+            connection.request(method, f"{target}?{urlencode(query)}" if query else target, body, headers or {})
+            response = connection.getresponse()
+            got = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, got, response.read())
+        finally:
+            connection.close()
 
 
 @contextmanager
@@ -39,26 +67,9 @@ def serving(library: Library, settings: ServerSettings) -> Generator[Ask]:
     server = make_server(library, settings)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
-    host, port = listener.getsockname()
-
-    def ask(
-        target: str,
-        method: str = "GET",
-        headers: dict[str, str] | None = None,
-        body: bytes | None = None,
-        **query: str,
-    ) -> Answer:
-        connection = http.client.HTTPConnection(host, port, timeout=20)
-        try:
-            connection.request(method, f"{target}?{urlencode(query)}" if query else target, body, headers or {})
-            response = connection.getresponse()
-            got = {name.lower(): value for name, value in response.getheaders()}
-            return Answer(response.status, got, response.read())
-        finally:
-            connection.close()
 
     try:
-        yield ask
+        yield Ask(*listener.getsockname())
     finally:
         for pack in library.packs.values():
             if (release := getattr(pack, "release", None)) is not None:
