@@ -10,7 +10,6 @@ from datetime import date
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote
 
-import anyio
 from pydantic_core import to_json
 
 from octavo_artifact.errors import NotFoundError, OctavoError
@@ -140,7 +139,7 @@ class Workers:
             raise UnavailableError("too many requests are waiting; ask again in a moment")
         self._waiting += 1
         try:
-            with anyio.fail_after(self._timeout):
+            async with asyncio.timeout(self._timeout):
                 return await asyncio.get_running_loop().run_in_executor(self._executor, work, asked)
         except TimeoutError as error:
             raise UnavailableError(f"no answer within {self._timeout:g} seconds") from error

@@ -64,7 +64,7 @@ class Access:
             # Probes have no key, and are not to be turned away for asking often. The page asks people for theirs.
             refusal = None
         elif refusal is None:
-            refusal = self._count(key.name if key else caller_address(scope))
+            refusal = self._count(key, scope)
         scope = {**scope, _VIEW: None if self._keys and key is None else self._views.of(key)}
         await (refusal or self._app)(scope, receive, send)
 
@@ -83,10 +83,10 @@ class Access:
             return key, problem(400, "query: holds a key; URLs are logged on their way: revoke it, and use the header")
         return key, None
 
-    def _count(self, caller: str) -> Response | None:
+    def _count(self, key: Key | None, scope: Scope) -> Response | None:
         if self._limiter is None or self._limit is None:
             return None
-        wait = self._limiter.take(caller)
+        wait = self._limiter.take(key.name if key else caller_address(scope))
         if not wait:
             return None
         allowed = f"at most {self._limit.requests} requests in {self._limit.per_seconds} seconds"

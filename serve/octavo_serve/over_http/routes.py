@@ -183,7 +183,7 @@ class Routes:
         degraded = [each.slug for each in packs if each.degraded]
         releases = [[each.slug, each.digest] for each in packs]
         headers = {
-            "ETag": tag_of(model.__name__, asked.model_dump(mode="json"), releases, degraded, self._server),
+            "ETag": tag_of(model.__name__, asked, releases, degraded, self._server),
             "Cache-Control": IMMUTABLE if settled else REVALIDATED,
         }
         conditions = request.headers.getlist("if-none-match")
