@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 from urllib.parse import unquote
 
@@ -18,7 +19,7 @@ from octavo_serve.completion import Names
 from octavo_serve.over_mcp.app import PAGE
 from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
-from octavo_serve.results import Freshness, Hit, ReadResult, SearchResult, TopicsResult, TraverseResult
+from octavo_serve.results import Freshness, Hit, PackSummary, ReadResult, SearchResult, TopicsResult, TraverseResult
 from octavo_serve.search import citation
 from octavo_serve.skills import Entry, Skill
 
@@ -183,20 +184,26 @@ class FakePack:
             "next_cursor": None,
         }
 
+    def day(self) -> date:
+        return date(2026, 11, 30)
+
+    def summary(self, day: date) -> PackSummary:
+        return {
+            "slug": self.slug,
+            "name": self.slug.title(),
+            "type": "composite",
+            "version": "1.2",
+            "description": self.description,
+            "entry_point": None,
+            "documents": 1,
+            "passages": 1,
+            "authority_boundary": None,
+            "freshness": {"coverage_pct": None, "stale": 0, "expired": 0, "last_full_review": None},
+        }
+
     def topics(self, request: TopicsRequest) -> TopicsResult:
         return {
-            "pack": {
-                "slug": self.slug,
-                "name": self.slug.title(),
-                "type": "composite",
-                "version": "1.2",
-                "description": self.description,
-                "entry_point": None,
-                "documents": 1,
-                "passages": 1,
-                "authority_boundary": None,
-                "freshness": {"coverage_pct": None, "stale": 0, "expired": 0, "last_full_review": None},
-            },
+            "pack": self.summary(self.day()),
             "digest": DIGEST,
             "total": 1,
             "truncated": False,

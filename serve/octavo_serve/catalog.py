@@ -28,7 +28,7 @@ from octavo_serve.graph import Relations, traverse
 from octavo_serve.lexical import LexicalIndex
 from octavo_serve.prompts import Prompt, list_prompts
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
-from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
+from octavo_serve.results import PackSummary, ReadResult, SearchResult, TopicsResult, TraverseResult
 from octavo_serve.search import NO_OPERATOR, Operator, documents_near, features_of, search
 from octavo_serve.skills import Entry, Skill, read_directory
 from octavo_serve.tables import Tables
@@ -86,15 +86,16 @@ class OpenPack:
 
     def search(self, request: SearchRequest) -> SearchResult:
         """Find passages."""
-        return search(self._collection, request, self.day(), self._parameters, self._operator)
+        return search(self._collection, request, request.as_of or self.day(), self._parameters, self._operator)
 
     def compare(self, request: SearchRequest) -> Features | None:
         """What the relevance gate would judge a search by; for calibration."""
-        return features_of(self._collection, request, self.day(), self._parameters)
+        return features_of(self._collection, request, request.as_of or self.day(), self._parameters)
 
     def read(self, request: ReadRequest) -> ReadResult:
         """Read a document; see `reading.read`."""
-        return reading.read(self.manifest, self._tables, request, self.day(), self._relations.parts_around)
+        day = request.as_of or self.day()
+        return reading.read(self.manifest, self._tables, request, day, self._relations.parts_around)
 
     def traverse(self, request: TraverseRequest) -> TraverseResult:
         """Follow the edges from a node; see `graph.traverse`."""
@@ -106,7 +107,11 @@ class OpenPack:
 
     def topics(self, request: TopicsRequest) -> TopicsResult:
         """List the documents by type."""
-        return reading.topics(self.manifest, self._tables, request, self.day())
+        return reading.topics(self.manifest, self._tables, request, request.as_of or self.day())
+
+    def summary(self, day: date) -> PackSummary:
+        """What the pack says of itself."""
+        return reading.summary(self.manifest, self._tables, day)
 
     def resources(self) -> Sequence[Resource]:
         """What MCP lists, sorted by URI."""
@@ -200,7 +205,7 @@ class Catalog:
             collection = self._collections.get(packs)
             if collection is None:
                 collection = self._collections[packs] = Collection([pack.index for pack in packs])
-        return search(collection, request, packs[0].day(), operator=self.operator)
+        return search(collection, request, request.as_of or packs[0].day(), operator=self.operator)
 
     def choose(self, name: str | None) -> OpenPack:
         """The release that a request means; see `views.choose`."""

@@ -6,10 +6,10 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import unquote
 
-import anyio
 from pydantic_core import to_json
 
 from octavo_artifact.errors import NotFoundError, OctavoError
@@ -19,7 +19,7 @@ from octavo_artifact.schema import Resource
 from octavo_serve.completion import Names
 from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
-from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
+from octavo_serve.results import PackSummary, ReadResult, SearchResult, TopicsResult, TraverseResult
 from octavo_serve.skills import Entry, Skill
 
 if TYPE_CHECKING:
@@ -53,6 +53,11 @@ class Pack(Protocol):
     def read(self, request: ReadRequest) -> ReadResult: ...  # noqa: D102
     def traverse(self, request: TraverseRequest) -> TraverseResult: ...  # noqa: D102
     def topics(self, request: TopicsRequest) -> TopicsResult: ...  # noqa: D102
+    def summary(self, day: date) -> PackSummary: ...  # noqa: D102
+    def day(self) -> date:
+        """By which ages are told to requests that name none."""
+        ...
+
     def resources(self) -> Sequence[Resource]:
         """The resources to list, sorted by URI."""
         ...
@@ -161,7 +166,7 @@ class Workers:
             raise UnavailableError("too many requests are waiting; ask again in a moment")
         self._waiting += 1
         try:
-            with anyio.fail_after(self._timeout):
+            async with asyncio.timeout(self._timeout):
                 return await asyncio.get_running_loop().run_in_executor(self._executor, work, asked)
         except TimeoutError as error:
             raise UnavailableError(f"no answer within {self._timeout:g} seconds") from error

@@ -19,7 +19,7 @@ from octavo_serve.freshness import freshness, pack_freshness
 from octavo_serve.introduction import authority_of
 from octavo_serve.pages import cursor_at, fitting, page_of_bytes, position_of, room, size
 from octavo_serve.requests import ReadRequest, TopicsRequest
-from octavo_serve.results import Activation, ReadResult, Topic, TopicsResult
+from octavo_serve.results import Activation, PackSummary, ReadResult, Topic, TopicsResult
 from octavo_serve.tables import Tables
 
 _LEAST_TOPIC = 150
@@ -153,20 +153,8 @@ def topics(manifest: Manifest, tables: Tables, request: TopicsRequest, today: da
     for document, topic in zip(asked[first:last], following, strict=False):
         grouped.setdefault(_kind(document), []).append(topic)
     truncated = last < len(asked)
-    pack = manifest.pack
     return {
-        "pack": {
-            "slug": pack["slug"],
-            "name": pack["name"],
-            "type": pack["type"],
-            "version": pack["version"],
-            "description": pack["description"],
-            "entry_point": pack["entry_point"],
-            "documents": manifest.counts["documents"],
-            "passages": manifest.counts["passages"],
-            "authority_boundary": authority_of(pack["metadata"]),
-            "freshness": pack_freshness(pack["metadata"], tables.documents, today),
-        },
+        "pack": summary(manifest, tables, today),
         "digest": manifest.digest,
         "total": len(asked),
         "truncated": truncated,
@@ -177,6 +165,23 @@ def topics(manifest: Manifest, tables: Tables, request: TopicsRequest, today: da
 
 def _kind(document: Mapping[str, Any]) -> str:
     return document["type"] or "uncategorized"
+
+
+def summary(manifest: Manifest, tables: Tables, today: date) -> PackSummary:
+    """What a pack says of itself."""
+    pack = manifest.pack
+    return {
+        "slug": pack["slug"],
+        "name": pack["name"],
+        "type": pack["type"],
+        "version": pack["version"],
+        "description": pack["description"],
+        "entry_point": pack["entry_point"],
+        "documents": manifest.counts["documents"],
+        "passages": manifest.counts["passages"],
+        "authority_boundary": authority_of(pack["metadata"]),
+        "freshness": pack_freshness(pack["metadata"], tables.documents, today),
+    }
 
 
 def body(tables: Tables, row: int) -> str:

@@ -5,14 +5,16 @@ The models are both the validators and the source of the JSON Schemas that MCP a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Annotated, Any, Literal, TypeVar
+from datetime import date
+from typing import Annotated, Any, Literal, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from octavo_artifact.errors import RequestError
-from octavo_artifact.parameters import GateMode, Retrieval, Tier
+from octavo_artifact.parameters import DEFAULTS, GateMode, Retrieval, Tier
 
 MAX_QUERY = 2000
 MAX_RESULTS = 50
@@ -23,6 +25,28 @@ DEFAULT_TOKENS = 10_000
 """Of an answer to a stranger: a host that shows a model the text and the record of it stays below the 25,000 at which
 clients cut."""
 MAX_TOKENS = 100_000
+
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def _day(value: object) -> object:
+    """A day as a client writes it; Python takes other spellings too, and pydantic numbers."""
+    if value is None or type(value) is date:
+        return value
+    try:
+        if isinstance(value, str) and _DAY.fullmatch(value):
+            return date.fromisoformat(value)
+    except ValueError:
+        pass
+    raise ValueError("expected a day as YYYY-MM-DD")
+
+
+AsOf = Annotated[
+    date | None,
+    BeforeValidator(_day),
+    WithJsonSchema({"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]}),
+    Field(description="Day, YYYY-MM-DD, by which ages and expiry are told; without it today."),
+]
 
 PackSlug = Annotated[
     str | None,
@@ -40,6 +64,31 @@ Cursor = Annotated[
     str | None,
     Field(max_length=200, description="`next_cursor` of the answer before, to go on; all else as it was asked."),
 ]
+
+
+def _kind(value: object) -> str:
+    match value:
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case dict():
+            return "a mapping"
+        case _:
+            return "nothing"
+
+
+def _typed(values: dict[str, Any]) -> dict[str, Any]:
+    """Parameters with JSON's types; in a pack they may be spelled as text. Unknown ones are the search's to refuse."""
+    for name in Retrieval.__slots__:
+        expected = _kind(getattr(DEFAULTS, name))
+        if name in values and _kind(values[name]) != expected:
+            raise ValueError(f"{name}: expected {expected}")
+    if any(_kind(value) != "a number" for value in values.get("boosts", {}).values()):
+        raise ValueError("boosts: expected numbers")
+    return values
 
 
 class _Request(BaseModel):
@@ -95,6 +144,7 @@ class SearchRequest(_Request):
     ] = False
     retrieval: Annotated[
         dict[str, Any],
+        AfterValidator(_typed),
         Field(
             max_length=len(fields(Retrieval)),
             description="Parameters of the search that are to differ from the pack's, by name.",
@@ -103,6 +153,7 @@ class SearchRequest(_Request):
     explain: Annotated[
         bool, Field(description="Also return what each stage of the search made of each passage, with its time.")
     ] = False
+    as_of: AsOf = None
     compact: Annotated[
         bool,
         Field(
@@ -131,6 +182,7 @@ class ReadRequest(_Request):
     start_line: Annotated[
         int, Field(ge=1, le=2**31 - 1, description="First line to return; lines count from 1 over the whole file.")
     ] = 1
+    as_of: AsOf = None
     max_tokens: MaxTokens = None
     cursor: Cursor = None
 
@@ -176,8 +228,15 @@ class TopicsRequest(_Request):
 
     pack: PackSlug = None
     type: Annotated[str | None, Field(max_length=200, description="Only documents of this type.")] = None
+    as_of: AsOf = None
     max_tokens: MaxTokens = None
     cursor: Cursor = None
+
+
+class PacksRequest(_Request):
+    """List the packs."""
+
+    as_of: AsOf = None
 
 
 Paged = SearchRequest | ReadRequest | TraverseRequest | TopicsRequest
@@ -197,14 +256,19 @@ def parse_request(model: type[RequestT], values: Mapping[str, Any], *, strict: b
         values = {**values, "max_tokens": DEFAULT_TOKENS}
     try:
         if strict:
-            # JSON has no tuples: strict mode is for scalars, arrays are still taken.
-            return model.model_validate(
-                {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}, strict=True
-            )
+            return model.model_validate({name: _python(value) for name, value in values.items()}, strict=True)
         return model.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or "request"
         known = ", ".join(model.model_fields)
-        message = first["msg"] if first["type"] != "extra_forbidden" else f"unknown; known are {known}"
+        said = first["msg"].removeprefix("Value error, ")
+        message = said if first["type"] != "extra_forbidden" else f"unknown; known are {known}"
         raise RequestError(field, message) from error
+
+
+def _python(value: Any) -> Any:
+    """What a JSON value is in Python: an array is a tuple, and 10.0 is a whole number as it is in JSON Schema."""
+    if isinstance(value, list):
+        return tuple(cast(list[Any], value))
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -386,3 +386,22 @@ class TopicsResult(TypedDict):
     next_cursor: str | None
     """Asks for the documents that follow, as `cursor` of the same request."""
     topics: dict[str, list[Topic]]
+
+
+class ListedPack(PackSummary):
+    """A pack that the caller may ask."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
+
+    digest: str
+    """Its current release."""
+    releases: list[str]
+    """Digests of all its releases that answer, the current one first: each is asked as `slug@digest`."""
+
+
+class PacksResult(TypedDict):
+    """The packs that the caller may ask, by slug."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see Reconstruction
+
+    packs: list[ListedPack]

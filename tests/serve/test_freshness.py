@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from octavo_artifact.errors import ConfigError
+from octavo_artifact.errors import ConfigError, RequestError
 from octavo_artifact.parameters import Retrieval
 from octavo_serve import catalog as catalogs
 from octavo_serve.catalog import OpenPack, open_catalog
 from octavo_serve.freshness import freshness, last_fresh_day
-from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest
+from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, parse_request
 from running import octavo
 
 FIELDS = ("verified_age_days", "age_stale", "expired", "expires_at")
@@ -113,6 +113,34 @@ def test_reading_and_topics_say_the_same_of_a_document(dist: Path, path: str, ex
     topics = [topic for each in pack.topics(TopicsRequest())["topics"].values() for topic in each]
     assert of(pack.read(ReadRequest(path=path))) == expected
     assert [of(topic) for topic in topics if topic["path"] == path] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("model", "values"),
+    [
+        pytest.param(SearchRequest, {"query": "how is a pump primed", "verified_within": 30}, id="search"),
+        pytest.param(ReadRequest, {"path": "old.md"}, id="read"),
+        pytest.param(TopicsRequest, {}, id="topics"),
+    ],
+)
+def test_a_request_may_name_the_day_itself(dist: Path, model: Any, values: dict[str, Any]) -> None:
+    asked = parse_request(model, {**values, "as_of": "2026-06-10"}, strict=True)
+    method = {SearchRequest: OpenPack.search, ReadRequest: OpenPack.read, TopicsRequest: OpenPack.topics}[model]
+    expected = method(opened(dist, "2026-06-10"), parse_request(model, values, strict=True))
+    assert method(opened(dist, "2031-01-01"), asked) == expected
+    assert method(opened(dist, "2031-01-01"), parse_request(model, values, strict=True)) != expected
+
+
+@pytest.mark.parametrize("day", ["20260610", "2026-6-10", "2026-06-31", "0000-01-01", "2026-W01-1", "", 20260610, True])
+def test_a_day_has_one_spelling(day: object) -> None:
+    with pytest.raises(RequestError, match=r"^as_of: .*expected a day as YYYY-MM-DD"):
+        parse_request(SearchRequest, {"query": "pump", "as_of": day}, strict=True)
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
+def test_ages_are_told_on_the_first_and_on_the_last_day_there_is(dist: Path, day: str) -> None:
+    asked = parse_request(SearchRequest, {"query": "pump", "verified_within": 36_500, "as_of": day}, strict=True)
+    assert not opened(dist, "2026-06-10").search(asked)["degraded"]
 
 
 def test_a_pack_s_freshness_is_counted_and_not_believed(dist: Path) -> None:

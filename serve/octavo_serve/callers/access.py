@@ -20,7 +20,9 @@ from octavo_serve.callers.oauth import Resource, is_metadata, resource_at
 from octavo_serve.callers.rates import Limiter
 from octavo_serve.callers.views import View
 from octavo_serve.faces import Library, UnavailableError
+from octavo_serve.over_http.caching import IMMUTABLE, NEVER
 from octavo_serve.over_http.edge import PROBES
+from octavo_serve.over_http.page import wants_page
 from octavo_serve.over_http.problems import octavo_problem, problem
 from octavo_serve.settings import ServerSettings
 
@@ -115,17 +117,18 @@ class Access:
         caller: Caller | None = None
         refusal: Response | None = None
         if self._closed:
-            send = _uncached(send)
+            send = _to_one_caller(send)
             try:
                 caller = await self._authenticate(scope)
             except AccessRefused as refused:
                 refusal = refused.response
-        if scope["path"] in PROBES:
-            # Probes have no key, and are not to be turned away for asking often.
+        open_to_all = scope["path"] in PROBES or wants_page(scope)
+        if open_to_all:
+            # Probes have no key, and are not to be turned away for asking often. The page asks people for theirs.
             refusal = None
         elif refusal is None:
             refusal = self._count(caller.name if caller else (caller_address(scope),))
-        if refusal is None and caller and caller.lacks and scope["path"] not in PROBES:
+        if refusal is None and caller and caller.lacks and not open_to_all:
             refusal = _forbidden(caller.lacks)
         library = self._current()
         view = None if self._closed and caller is None else View(library, caller.slugs if caller else None)
@@ -203,12 +206,18 @@ def caller_address(scope: Scope) -> str:
     return address.packed[:8].hex() if isinstance(address, IPv6Address) and not address.ipv4_mapped else text
 
 
-def _uncached(send: Send) -> Send:
-    """What was answered to one key is not to be kept for another."""
+def _to_one_caller(send: Send) -> Send:
+    """What was answered to one key is not to be kept for another.
 
-    async def uncached(message: Message) -> None:
+    What can never change may be kept by the client itself: it has the bytes already, and would only ask for the same.
+    """
+
+    async def kept_apart(message: Message) -> None:
         if message["type"] == "http.response.start":
-            MutableHeaders(scope=message)["cache-control"] = "no-store"
+            headers = MutableHeaders(scope=message)
+            unchanging = headers.get("cache-control") == IMMUTABLE
+            headers["cache-control"] = IMMUTABLE.replace("public", "private") if unchanging else NEVER
+            headers.add_vary_header("Authorization")
         await send(message)
 
-    return uncached
+    return kept_apart

@@ -1,4 +1,4 @@
-"""The HTTP face: `GET /search`, `GET /graph`, the probes, an index at `/`, and MCP behind the same guard.
+"""The HTTP face: the routes of `routes`, and MCP behind the same guard.
 
 Importing this module and answering a search must not import the MCP SDK; `over_mcp.host` says how that is kept.
 """
@@ -73,7 +73,7 @@ def create_app(
 
     app = Starlette(
         routes=[
-            *Routes(workers, mcp).listed,
+            *Routes(workers, mcp, settings).listed,
             *Health(stopping).listed,
             Route("/mcp", mcp),
             Route("/packs/{slug}/mcp", mcp),

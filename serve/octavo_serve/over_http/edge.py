@@ -5,10 +5,13 @@ It stands before routing, so that nothing behind it, the MCP SDK included, sees 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import anyio
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from octavo_serve.over_http.cors import preflight, shared
 from octavo_serve.over_http.problems import problem
 from octavo_serve.settings import AUTHORITY, ServerSettings
 
@@ -26,6 +29,16 @@ def is_mcp(path: str) -> bool:
     return path == "/mcp" or (path.startswith("/packs/") and path.endswith("/mcp"))
 
 
+@dataclass(slots=True)
+class _Sender:
+    """Who sends a request, by its own account."""
+
+    hosts: list[str] = field(default_factory=list[str])
+    origins: list[str] = field(default_factory=list[str])
+    length: int = 0
+    """Bytes of the body, as declared."""
+
+
 class Edge:
     """ASGI middleware that refuses what the application must not see."""
 
@@ -36,12 +49,20 @@ class Edge:
         self._origins = frozenset(origin.lower() for origin in settings.allowed_origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse the request or pass it on, an MCP request with its body read."""
+        """Refuse the request or pass it on, one with a body after the body was read."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        refusal = self._refuse(scope)
-        if refusal is None and is_mcp(scope["path"]):
+        sender = _sender_of(scope)
+        refusal = self._refuse_sender(scope, sender)
+        if self._origins:
+            page = sender.origins[0] if refusal is None and len(sender.origins) == 1 else None
+            page = page if page in self._origins else None
+            send = shared(send, page)
+            if page is not None:
+                refusal = preflight(scope, "POST" if is_mcp(scope["path"]) else "GET, HEAD, POST")
+        refusal = refusal or self._refuse_request(scope, sender)
+        if refusal is None and scope["method"] == "POST":
             scope = {**scope, "headers": [_without_ows(header) for header in scope["headers"]]}
             body = await self._read_body(receive)
             if body is None:
@@ -52,25 +73,19 @@ class Edge:
                 receive = _replay(body, receive)
         await (refusal or self._app)(scope, receive, send)
 
-    def _refuse(self, scope: Scope) -> Response | None:
-        hosts: list[str] = []
-        origins: list[str] = []
-        length = 0
-        for name, value in scope["headers"]:
-            if name == b"host":
-                hosts.append(value.decode("latin-1").strip().lower())
-            elif name == b"origin":
-                origins.append(value.decode("latin-1").strip().lower())
-            elif name == b"content-length" and value.strip().isdigit():
-                length = int(value)
+    def _refuse_sender(self, scope: Scope, sender: _Sender) -> Response | None:
+        hosts = sender.hosts
         if scope["path"] not in PROBES and not (len(hosts) == 1 and self._knows(hosts[0])):
             return problem(421, "Host: not a name this server answers to; the setting `allowed_hosts` lists them")
-        if not all(self._trusts(origin, hosts) for origin in origins):
+        if not all(self._trusts(origin, hosts) for origin in sender.origins):
             return problem(403, "Origin: pages of this origin may not call; the setting `allowed_origins` lists them")
+        return None
+
+    def _refuse_request(self, scope: Scope, sender: _Sender) -> Response | None:
         if is_mcp(scope["path"]) and scope["method"] != "POST":
             # The SDK would answer a 2025-era GET with an event stream that never ends (python-sdk #2474).
             return problem(405, "MCP is spoken by POST only", headers={"Allow": "POST"})
-        return self._too_large() if length > self._settings.max_body else None
+        return self._too_large() if sender.length > self._settings.max_body else None
 
     def _knows(self, host: str) -> bool:
         match = AUTHORITY.fullmatch(host)
@@ -101,6 +116,18 @@ class Edge:
                 if not received.get("more_body", False):
                     return bytes(body)
         return problem(408, f"body: not complete after {self._settings.body_timeout:g} seconds", headers=_CLOSE)
+
+
+def _sender_of(scope: Scope) -> _Sender:
+    sender = _Sender()
+    for name, value in scope["headers"]:
+        if name == b"host":
+            sender.hosts.append(value.decode("latin-1").strip().lower())
+        elif name == b"origin":
+            sender.origins.append(value.decode("latin-1").strip().lower())
+        elif name == b"content-length" and value.strip().isdigit():
+            sender.length = int(value)
+    return sender
 
 
 def _without_ows(header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:

@@ -12,6 +12,8 @@ from starlette.responses import JSONResponse, Response
 from octavo_artifact.errors import NotFoundError, OctavoError, RequestError
 from octavo_serve.faces import RETRY_AFTER, UnavailableError, message
 
+PROBLEM = "application/problem+json"
+
 _logger = logging.getLogger(__name__)
 
 
@@ -24,7 +26,9 @@ def problem(
         body["detail"] = detail
     if field is not None:
         body["field"] = field
-    return JSONResponse(body, status, headers, media_type="application/problem+json")
+    # Without this a cache may keep some of them, 404 for one, as long as it likes (RFC 9111 4.2.2).
+    headers = {"Cache-Control": "no-store", **(headers or {})}
+    return JSONResponse(body, status, headers, media_type=PROBLEM)
 
 
 def octavo_problem(error: OctavoError) -> Response:
@@ -48,9 +52,10 @@ async def on_octavo_error(request: Request, error: Exception) -> Response:
 
 
 async def on_http_exception(request: Request, error: Exception) -> Response:
-    """Starlette's handler for what routing refuses."""
+    """Starlette's handler for what routing or the reading of a body refuses."""
     assert isinstance(error, HTTPException)
-    return problem(error.status_code, headers=dict(error.headers or {}))
+    said = error.detail if error.detail != HTTPStatus(error.status_code).phrase else None
+    return problem(error.status_code, said, headers=dict(error.headers or {}))
 
 
 async def on_exception(request: Request, error: Exception) -> Response:

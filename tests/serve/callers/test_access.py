@@ -225,7 +225,7 @@ def test_a_key_whose_pack_is_not_served_sees_none(keyed: Running):
     for target in ("/search?q=tea", "/search?q=tea&pack=tiny", "/search?q=tea&pack=valve"):
         answer = keyed.ask(target, LOST)
         assert (answer.status, answer.json["detail"]) == (404, "pack: not served here; known are none")
-    assert [name for name in keyed.ask("/", LOST).json["endpoints"] if name.startswith("/packs")] == []
+    assert [name for name in keyed.ask("/", LOST).json["endpoints"] if name.startswith("/packs/")] == []
 
 
 @pytest.mark.parametrize("mode", ERAS)

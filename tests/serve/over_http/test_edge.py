@@ -19,6 +19,7 @@ from octavo_serve.over_http.run import MAX_HEAD, address, bind, make_server
 from octavo_serve.settings import ServerSettings
 
 MCP_PATHS = ("/mcp", "/packs/pumps/mcp")
+POSTED = (*MCP_PATHS, "/search", "/packs/pumps/search", "/nowhere")
 
 
 class Behind:
@@ -43,6 +44,7 @@ def ask(
     *,
     messages: list[Message] | None = None,
     behind: Behind | None = None,
+    client: tuple[str, int] = ("127.0.0.1", 1),
 ) -> tuple[int, dict[str, str], Any]:
     """Status, headers and body of the answer to one request; a body that never comes is never waited for."""
     sent: list[Message] = []
@@ -57,7 +59,7 @@ def ask(
         sent.append(message)
 
     raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in (headers or {}).items()]
-    scope = {"type": "http", "method": method, "path": path, "headers": raw, "query_string": b""}
+    scope = {"type": "http", "method": method, "path": path, "headers": raw, "query_string": b"", "client": client}
     asyncio.run(Edge(behind or Behind(), settings)(scope, receive, send))
     if not sent:
         return 0, {}, None
@@ -113,6 +115,38 @@ def test_the_address_that_is_listened_to_is_a_known_host():
     assert ask(ServerSettings(host="0.0.0.0"), headers={"Host": "0.0.0.0:8000"})[0] == 421
 
 
+@pytest.mark.parametrize("name", ["X-Forwarded-Host", "X-Forwarded-Server", "X-Host", "Forwarded", "X-Original-URL"])
+@pytest.mark.parametrize("client", [("127.0.0.1", 1), ("203.0.113.9", 1)])
+def test_what_a_proxy_says_of_the_host_changes_nothing(name: str, client: tuple[str, int]):
+    known, evil = {"Host": "localhost", name: "evil.com"}, {"Host": "evil.com", name: "localhost"}
+    assert ask(ServerSettings(), headers=known, client=client)[0] == 200
+    assert ask(ServerSettings(), headers=evil, client=client)[0] == 421
+
+
+def test_a_name_without_a_port_allows_every_port_and_one_with_a_port_that_port():
+    name, port = (
+        ServerSettings(allowed_hosts=("kb.example.org",)),
+        ServerSettings(allowed_hosts=("kb.example.org:443",)),
+    )
+    hosts = ("kb.example.org", "kb.example.org:443", "kb.example.org:8443")
+    assert [ask(name, headers={"Host": host})[0] for host in hosts] == [200, 200, 200]
+    assert [ask(port, headers={"Host": host})[0] for host in hosts] == [421, 200, 421]
+
+
+def test_a_request_with_two_hosts_is_refused(impatient: tuple[str, int]):
+    twice = b"GET /search HTTP/1.1\r\nHost: localhost\r\nHost: evil.com\r\nConnection: close\r\n\r\n"
+    assert talk(impatient, twice).split(b" ")[1] in (b"400", b"421")
+
+
+@pytest.mark.parametrize("target", ["/mcp/", "/search/", "/packs/pumps/mcp/", "//search", "/packs/"])
+def test_nothing_is_redirected(impatient: tuple[str, int], target: str):
+    head = f"GET {target} HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-Host: evil.com\r\nConnection: close\r\n\r\n"
+    said = talk(impatient, head.encode())
+    assert said.split(b" ")[1] in (b"404", b"405")
+    assert b"location" not in said.lower()
+    assert b"evil.com" not in said
+
+
 def test_health_is_told_to_any_host():
     assert ask(ServerSettings(), "/healthz", headers={"Host": "10.0.0.1:8000"})[0] == 200
 
@@ -142,38 +176,42 @@ def test_mcp_is_spoken_by_post_only(path: str, method: str):
     assert (status, headers["allow"]) == (405, "POST")
 
 
-@pytest.mark.parametrize("path", MCP_PATHS)
+@pytest.mark.parametrize("path", POSTED)
 def test_a_declared_length_beyond_the_limit_is_refused_unread(path: str):
     headers = {"Host": "localhost", "Content-Length": str(256 * 1024 + 1)}
     status, got, _ = ask(ServerSettings(), path, "POST", headers, messages=[])
     assert (status, got["connection"]) == (413, "close")
 
 
-def test_a_body_that_grows_beyond_the_limit_is_refused():
+@pytest.mark.parametrize("path", POSTED)
+def test_a_body_that_grows_beyond_the_limit_is_refused(path: str):
     piece: Message = {"type": "http.request", "body": b"x" * 1000, "more_body": True}
-    status, got, _ = ask(ServerSettings(max_body=1999), "/mcp", "POST", {"Host": "localhost"}, messages=[piece, piece])
+    status, got, _ = ask(ServerSettings(max_body=1999), path, "POST", {"Host": "localhost"}, messages=[piece, piece])
     assert (status, got["connection"]) == (413, "close")
 
 
-def test_a_body_that_stops_is_given_up():
+@pytest.mark.parametrize("path", POSTED)
+def test_a_body_that_stops_is_given_up(path: str):
     piece: Message = {"type": "http.request", "body": b"{", "more_body": True}
-    status, got, _ = ask(ServerSettings(body_timeout=0.01), "/mcp", "POST", {"Host": "localhost"}, messages=[piece])
+    status, got, _ = ask(ServerSettings(body_timeout=0.01), path, "POST", {"Host": "localhost"}, messages=[piece])
     assert (status, got["connection"]) == (408, "close")
 
 
-def test_a_client_that_leaves_is_not_answered():
+@pytest.mark.parametrize("path", POSTED)
+def test_a_client_that_leaves_is_not_answered(path: str):
     gone: Message = {"type": "http.disconnect"}
-    assert ask(ServerSettings(), "/mcp", "POST", {"Host": "localhost"}, messages=[gone]) == (0, {}, None)
+    assert ask(ServerSettings(), path, "POST", {"Host": "localhost"}, messages=[gone]) == (0, {}, None)
 
 
-def test_a_body_in_pieces_arrives_whole():
+@pytest.mark.parametrize("path", POSTED)
+def test_a_body_in_pieces_arrives_whole(path: str):
     behind = Behind()
     pieces: list[Message] = [
         {"type": "http.request", "body": b"ab", "more_body": True},
         {"type": "http.request", "body": b"", "more_body": True},
         {"type": "http.request", "body": b"c", "more_body": False},
     ]
-    ask(ServerSettings(max_body=3), "/mcp", "POST", {"Host": "localhost"}, messages=pieces, behind=behind)
+    ask(ServerSettings(max_body=3), path, "POST", {"Host": "localhost"}, messages=pieces, behind=behind)
     assert behind.body == b"abc"
 
 
