@@ -25,7 +25,8 @@ class Prompt:
     name: str
     """Lower-case letters, digits and `_`; unique in the pack."""
     title: str
-    description: str | None
+    description: str
+    """The title where the document tells none: clients show it, and some want one."""
     document: int
     """Row of the document whose body is the prompt."""
 
@@ -53,13 +54,13 @@ def _declared(metadata: Mapping[str, Any], documents: Sequence[Mapping[str, Any]
             yield Prompt(_name(name), documents[row]["title"], _description({**documents[row], **fields}), row)
 
 
-def _description(document: Mapping[str, Any]) -> str | None:
-    """What a document is for, and what it activates."""
+def _description(document: Mapping[str, Any]) -> str:
+    """What a document is for, and what it activates; else its title."""
     described = document.get("description")
     words = [described] if isinstance(described, str) and described else []
     activation: dict[str, list[str]] = json.loads(document.get("activation") or "{}")
     words += [f"{key.capitalize()}: {', '.join(items)}." for key, items in sorted(activation.items()) if items]
-    return " ".join(words) or None
+    return " ".join(words) or document["title"]
 
 
 def _name(text: str) -> str:
