@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from running import ROOT, TINY, Serving, octavo, serving
+from running import ROOT, TINY, Serving, build_with_skills, octavo, serving
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +31,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = octavo("build", TINY, notes, "--out", root / "dist", "--state", root / "state", "-q")
     assert done.returncode == 0, done.stderr
     return root / "dist"
+
+
+@pytest.fixture(scope="session")
+def with_skills(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dist with one pack, `tiny`, that offers skills and a prompt."""
+    return build_with_skills(tmp_path_factory.mktemp("skilled"))
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Generator
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from clients.node import program
-from running import TINY, octavo, serving
+from running import serving
 
 pytestmark = pytest.mark.slow
 
@@ -48,28 +47,16 @@ NEED_A_TOOL = (
 
 
 @pytest.fixture(scope="module")
-def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A dist with a pack that offers skills and a prompt."""
-    root = tmp_path_factory.mktemp("conformance")
-    shutil.copytree(TINY, root / "tiny")
-    with (root / "tiny/manifest.yaml").open("a") as manifest:
-        manifest.write("mcp: {skills: {enabled: true}}\n")
-    done = octavo("build", root / "tiny", "--out", root / "dist", "--state", root / "state", "-q")
-    assert done.returncode == 0, done.stderr
-    return root / "dist"
-
-
-@pytest.fixture(scope="module")
-def real(pack: Path) -> Generator[str]:
+def real(with_skills: Path) -> Generator[str]:
     """The MCP endpoint of a pack, as it is served."""
-    with serving(pack) as running:
+    with serving(with_skills) as running:
         yield f"{running.address}/packs/tiny/mcp"
 
 
 @pytest.fixture(scope="module")
-def diagnostic(pack: Path) -> Generator[str]:
+def diagnostic(with_skills: Path) -> Generator[str]:
     """The MCP endpoint of a server that answers to the suite's names too."""
-    command = [sys.executable, str(HERE / "diagnostics.py"), str(pack)]
+    command = [sys.executable, str(HERE / "diagnostics.py"), str(with_skills)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
