@@ -18,6 +18,7 @@ from octavo_artifact.errors import NotFoundError
 from octavo_serve.callers.access import view_of
 from octavo_serve.callers.views import View
 from octavo_serve.faces import UnavailableError, Workers
+from octavo_serve.over_mcp.envelope import WellFormed
 
 _QUIET = 2.0
 _READY_TIMEOUT = 30.0
@@ -53,7 +54,7 @@ class McpHost:
                 managers = await run_sync(self._build)
                 for manager in managers.values():
                     await stack.enter_async_context(manager.run())
-                self._endpoints = {name: manager.handle_request for name, manager in managers.items()}
+                self._endpoints = {name: WellFormed(manager.handle_request) for name, manager in managers.items()}
             except Exception:
                 # Search goes on without MCP; each MCP request is answered with status 500.
                 _logger.exception("MCP cannot be served")
