@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from octavo_serve.callers.keys import KEY, MAX_KEY, Key, find_key
 from octavo_serve.callers.rates import Limiter
 from octavo_serve.callers.views import View, Views
-from octavo_serve.over_http.edge import HEALTH
+from octavo_serve.over_http.edge import HEALTH, STRANGER
 from octavo_serve.over_http.problems import problem
 from octavo_serve.settings import ServerSettings
 
@@ -25,8 +25,11 @@ _KEY_BYTES = re.compile(KEY.pattern.encode())
 
 
 def caller_of(scope: Scope) -> View | None:
-    """What the caller may see; None for one without a key where keys are needed, who gets as far as `/healthz`."""
-    return scope[_VIEW]
+    """What the caller may see; None for one without a key where keys are needed, and for one that asks a strange host.
+
+    Those get as far as `/healthz`.
+    """
+    return None if scope.get(STRANGER) else scope[_VIEW]
 
 
 def view_of(scope: Scope) -> View:

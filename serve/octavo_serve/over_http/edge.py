@@ -6,6 +6,7 @@ It stands before routing, so that nothing behind it, the MCP SDK included, sees 
 from __future__ import annotations
 
 import anyio
+from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -13,6 +14,12 @@ from octavo_serve.over_http.problems import problem
 from octavo_serve.settings import AUTHORITY, ServerSettings
 
 HEALTH = "/healthz"
+
+STRANGER = "octavo.stranger"
+"""In a scope: whether the `Host` is none of the server's, who gets as far as `/healthz`."""
+
+MAX_HEAD = 32 * 1024
+"""Bytes of a request's line and headers: a query of 2,000 characters takes at most 24,000 when percent-encoded."""
 
 _ROUTING_HEADERS = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 _CLOSE = {"Connection": "close"}
@@ -38,6 +45,8 @@ class Edge:
             await self._app(scope, receive, send)
             return
         refusal = self._refuse(scope)
+        if is_mcp(scope["path"]):
+            send = _never_kept(send)
         if refusal is None and is_mcp(scope["path"]):
             scope = {**scope, "headers": [_without_ows(header) for header in scope["headers"]]}
             body = await self._read_body(receive)
@@ -53,14 +62,19 @@ class Edge:
         hosts: list[str] = []
         origins: list[str] = []
         length = 0
+        size = len(scope.get("raw_path", b"")) + len(scope["query_string"])
         for name, value in scope["headers"]:
+            size += len(name) + len(value)
             if name == b"host":
                 hosts.append(value.decode("latin-1").strip().lower())
             elif name == b"origin":
                 origins.append(value.decode("latin-1").strip().lower())
             elif name == b"content-length" and value.strip().isdigit():
                 length = int(value)
-        if scope["path"] != HEALTH and not (len(hosts) == 1 and self._knows(hosts[0])):
+        if size > MAX_HEAD:
+            return problem(431, f"line and headers: at most {MAX_HEAD} bytes", headers=_CLOSE)
+        scope[STRANGER] = not (len(hosts) == 1 and self._knows(hosts[0]))
+        if scope[STRANGER] and scope["path"] != HEALTH:
             return problem(421, "Host: not a name this server answers to; the setting `allowed_hosts` lists them")
         if not all(self._trusts(origin, hosts) for origin in origins):
             return problem(403, "Origin: pages of this origin may not call; the setting `allowed_origins` lists them")
@@ -105,6 +119,17 @@ def _without_ows(header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
     # compares these headers with the body and would answer -32020.
     name, value = header
     return (name, value.strip(b" \t")) if name in _ROUTING_HEADERS or name.startswith(b"mcp-param-") else header
+
+
+def _never_kept(send: Send) -> Send:
+    """Answers to POST are for who asked; whatever stands between is told so."""
+
+    async def never_kept(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message)["cache-control"] = "no-store"
+        await send(message)
+
+    return never_kept
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
