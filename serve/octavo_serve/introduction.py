@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from octavo_serve.labels import MAX_TITLE, label
 from octavo_serve.metadata import mapping
 from octavo_serve.results import Authority
 
@@ -19,7 +20,9 @@ def introduce(packs: Sequence[Mapping[str, Any]], room: int) -> str:
     `authority_boundary` follows: what is in scope, what is not, when to refuse.
     """
     share = (room + 1) // max(1, len(packs)) - 1
-    return "\n".join(_cut(f"{pack['name']} ({pack['slug']}): {' '.join(_said(pack))}", share) for pack in packs)
+    return "\n".join(
+        _cut(f"{label(pack['name'], MAX_TITLE)} ({pack['slug']}): {' '.join(_said(pack))}", share) for pack in packs
+    )
 
 
 def authority_of(metadata: Mapping[str, Any]) -> Authority | None:
@@ -67,7 +70,7 @@ def _list(value: object) -> list[str]:
 
 
 def _words(value: object) -> str:
-    return " ".join(value.split()).rstrip(".") if isinstance(value, str) else ""
+    return " ".join(label(value).split()).rstrip(".") if isinstance(value, str) else ""
 
 
 def _cut(text: str, room: int) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, cast
 
+from octavo_serve.labels import MAX_DESCRIPTION, MAX_TITLE, label
 from octavo_serve.metadata import mapping
 
 _PREFIX = re.compile(r"^(?:wf|proc|workflow|process)-")
@@ -35,7 +36,7 @@ def list_prompts(metadata: Mapping[str, Any], documents: Sequence[Mapping[str, A
     """The prompts of a pack, sorted by name; the first of two with one name stays."""
     declared = _declared(metadata, documents)
     prompts = list(declared) or [
-        Prompt(_name(PurePosixPath(document["path"]).stem), document["title"], _description(document), row)
+        Prompt(_name(PurePosixPath(document["path"]).stem), _title(document), _description(document), row)
         for row, document in enumerate(documents)
         if document["type"] == "workflow" and document["tier"] != "on_demand"
     ]
@@ -51,7 +52,7 @@ def _declared(metadata: Mapping[str, Any], documents: Sequence[Mapping[str, Any]
         name, source = str(fields.get("name") or ""), str(fields.get("source") or "")
         # a prompt whose document is not there cannot be given; the linter tells its author
         if name and (row := rows.get(source)) is not None:
-            yield Prompt(_name(name), documents[row]["title"], _description({**documents[row], **fields}), row)
+            yield Prompt(_name(name), _title(documents[row]), _description({**documents[row], **fields}), row)
 
 
 def _description(document: Mapping[str, Any]) -> str:
@@ -60,7 +61,11 @@ def _description(document: Mapping[str, Any]) -> str:
     words = [described] if isinstance(described, str) and described else []
     activation: dict[str, list[str]] = json.loads(document.get("activation") or "{}")
     words += [f"{key.capitalize()}: {', '.join(items)}." for key, items in sorted(activation.items()) if items]
-    return " ".join(words) or document["title"]
+    return label(" ".join(words), MAX_DESCRIPTION) or _title(document)
+
+
+def _title(document: Mapping[str, Any]) -> str:
+    return label(document["title"], MAX_TITLE)
 
 
 def _name(text: str) -> str:

@@ -31,6 +31,7 @@ from octavo_artifact.schema import Resource
 from octavo_serve.callers.views import View
 from octavo_serve.faces import Library, Pack, UnavailableError, Workers, compact_json, message, owner_of, pack_of
 from octavo_serve.introduction import introduce, point_to_skills
+from octavo_serve.labels import MAX_TITLE, label
 from octavo_serve.over_mcp.paging import cursor_of, page_after, refuse_cursor
 from octavo_serve.over_mcp.skill_methods import offer_skills
 from octavo_serve.prompts import Prompt
@@ -369,7 +370,7 @@ def _file_template(pack: Pack) -> t.ResourceTemplate:
     return t.ResourceTemplate(
         uri_template=f"ep://{pack.slug}/file/{{+path}}",
         name=f"{pack.slug}-file",
-        title=f"{pack.manifest.pack['name']}: file",
+        title=f"{label(pack.manifest.pack['name'], MAX_TITLE)}: file",
         description="A file of the pack by its path.",
     )
 
@@ -378,7 +379,7 @@ def _knowledge_template(pack: Pack, owner: str) -> t.ResourceTemplate:
     return t.ResourceTemplate(
         uri_template=f"{knowledge_uri(owner, '', '')[:-1]}{{type}}/{{+id}}",
         name=f"{pack.slug}-document",
-        title=f"{pack.manifest.pack['name']}: document",
+        title=f"{label(pack.manifest.pack['name'], MAX_TITLE)}: document",
         description="A document of the repository by its type and id.",
     )
 
