@@ -164,7 +164,11 @@ def resource(tables: Tables, uri: str) -> tuple[Resource, bytes]:
     listed = tables.resources_by_uri
     found = listed.get(uri)
     if found is None:
-        found = listed[tables.document(find(tables, _path_of(uri), "uri"))["uri"]]
+        try:
+            found = listed[tables.document(find(tables, _path_of(uri), "uri"))["uri"]]
+        except NotFoundError as error:
+            # in the words of one that asked for another pack: whatever is not served is not there alike
+            raise NotFoundError("uri", "not a resource of this server") from error
     if found.document is None:
         return found, found.content or b""
     return found, tables.raw(found.document)[found.start : found.start + found.size]
