@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import mcp.types as t
 from mcp.server import Server
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
+from pydantic import BaseModel
 
 from octavo_serve.catalog import open_catalog
 from octavo_serve.over_http.run import address, bind, serve
@@ -120,9 +121,16 @@ def with_diagnostics(server: Server[Any]) -> Server[Any]:
     return server
 
 
-async def _list_tools(ctx: _Context, params: Any, own: Any) -> t.ListToolsResult:
-    listed = await own(ctx, params)
-    return listed.model_copy(update={"tools": [*listed.tools, *_TOOLS]})
+def _with_more(listed: Any, key: str, items: Sequence[BaseModel]) -> Any:
+    """A list of the server's, which may be a model or JSON, with `items` behind its own."""
+    if isinstance(listed, BaseModel):
+        return listed.model_copy(update={key: [*getattr(listed, key), *items]})
+    dumped = [item.model_dump(by_alias=True, mode="json", exclude_none=True) for item in items]
+    return {**listed, key: [*listed[key], *dumped]}
+
+
+async def _list_tools(ctx: _Context, params: Any, own: Any) -> Any:
+    return _with_more(await own(ctx, params), "tools", _TOOLS)
 
 
 async def _call_tool(ctx: _Context, params: t.CallToolRequestParams, own: Any) -> t.CallToolResult:
@@ -148,8 +156,7 @@ async def _read_resource(ctx: _Context, params: t.ReadResourceRequestParams, own
     return t.ReadResourceResult(contents=[_RESOURCES[uri]]) if uri in _RESOURCES else await own(ctx, params)
 
 
-async def _list_prompts(ctx: _Context, params: Any, own: Any) -> t.ListPromptsResult:
-    listed = await own(ctx, params)
+async def _list_prompts(ctx: _Context, params: Any, own: Any) -> Any:
     prompts = [
         t.Prompt(
             name=name,
@@ -158,7 +165,7 @@ async def _list_prompts(ctx: _Context, params: Any, own: Any) -> t.ListPromptsRe
         )
         for name, arguments in _PROMPTS.items()
     ]
-    return listed.model_copy(update={"prompts": [*listed.prompts, *prompts]})
+    return _with_more(await own(ctx, params), "prompts", prompts)
 
 
 async def _get_prompt(ctx: _Context, params: t.GetPromptRequestParams, own: Any) -> t.GetPromptResult:
@@ -188,7 +195,11 @@ async def _complete(ctx: _Context, params: t.CompleteRequestParams, own: Any) ->
 def main() -> None:
     """Serve the folder of releases that is the only argument."""
     make_server = app.make_server
-    app.make_server = lambda library, workers, slug=None: with_diagnostics(make_server(library, workers, slug))
+
+    def make_with_diagnostics(*given: Any, **named: Any) -> Server[Any]:
+        return with_diagnostics(make_server(*given, **named))
+
+    app.make_server = make_with_diagnostics
     settings = ServerSettings(port=0)
     listener = bind(settings)
     catalog = open_catalog(Path(sys.argv[1]))
