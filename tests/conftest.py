@@ -10,7 +10,7 @@ import pytest
 
 from history import History
 from octavo_artifact.manifest import read_pointer
-from running import ROOT, TINY, Serving, octavo, serving
+from running import ROOT, TINY, Serving, build_with_skills, octavo, serving
 
 
 @pytest.fixture(scope="session")
@@ -53,6 +53,12 @@ def history(built: Path, tmp_path_factory: pytest.TempPathFactory) -> History:
     history = History(dist, *digests)
     history.point(history.first)
     return history
+
+
+@pytest.fixture(scope="session")
+def with_skills(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dist with one pack, `tiny`, that offers skills and a prompt."""
+    return build_with_skills(tmp_path_factory.mktemp("skilled"))
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Generator
@@ -23,6 +24,16 @@ def octavo(*arguments: object, **options: Any) -> subprocess.CompletedProcess[st
     command = [str(OCTAVO), *map(str, arguments)]
     options.setdefault("timeout", 300)
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def build_with_skills(root: Path) -> Path:
+    """A dist, in `root`, with the release of `tiny` as a pack that offers skills."""
+    shutil.copytree(TINY, root / "tiny")
+    with (root / "tiny/manifest.yaml").open("a") as manifest:
+        manifest.write("mcp: {skills: {enabled: true}}\n")
+    done = octavo("build", root / "tiny", "--out", root / "dist", "--state", root / "state", "-q")
+    assert done.returncode == 0, done.stderr
+    return root / "dist"
 
 
 def is_test(name: str) -> bool:

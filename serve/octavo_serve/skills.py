@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
 from octavo_artifact.errors import NotFoundError
 from octavo_artifact.schema import Resource
+from octavo_serve.labels import MAX_DESCRIPTION, MAX_TITLE, label
 
 SCHEME = "skill://"
 
@@ -66,6 +67,16 @@ def read_directory(resources: Sequence[Resource], uri: str) -> Sequence[Entry]:
     return [entries[uri] for uri in sorted(entries)]
 
 
+def _labelled(resource: Resource) -> Resource:
+    described = resource.description
+    return replace(
+        resource,
+        name=label(resource.name, MAX_DESCRIPTION),
+        title=label(resource.title, MAX_TITLE),
+        description=None if described is None else label(described, MAX_DESCRIPTION),
+    )
+
+
 def listed(resources: Sequence[Resource]) -> Sequence[Resource]:
     """The resources that a list of all names: of a skill only its SKILL.md, which leads to the rest.
 
@@ -73,7 +84,7 @@ def listed(resources: Sequence[Resource]) -> Sequence[Resource]:
     """
     skill_files = {resource.document for resource in resources if resource.frontmatter} - {None}
     return [
-        resource
+        _labelled(resource)
         for resource in resources
         if resource.frontmatter or not (resource.uri.startswith(SCHEME) or resource.document in skill_files)
     ]

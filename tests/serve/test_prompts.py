@@ -44,6 +44,11 @@ def test_a_manifests_prompts_replace_the_workflows() -> None:
     assert (prompt.name, prompt.description, prompt.document) == ("set_up", "how", 1)
 
 
+def test_a_prompt_that_nobody_described_is_described_by_its_title() -> None:
+    prompts = list_prompts({}, [document("a.md"), document("b.md", description="How to.")])
+    assert [prompt.description for prompt in prompts] == ["a.md", "How to."]
+
+
 @pytest.mark.parametrize("mcp", [None, "x", [], {"prompts": None}, {"prompts": "x"}])
 def test_a_manifest_without_prompts_leaves_the_workflows(mcp: object) -> None:
     assert [prompt.name for prompt in list_prompts({"mcp": mcp}, [document("a.md")])] == ["a"]

@@ -21,7 +21,7 @@ from octavo_serve.callers.rates import Limiter
 from octavo_serve.callers.views import View
 from octavo_serve.faces import Library, UnavailableError
 from octavo_serve.over_http.caching import IMMUTABLE, NEVER
-from octavo_serve.over_http.edge import PROBES
+from octavo_serve.over_http.edge import PROBES, STRANGER
 from octavo_serve.over_http.page import wants_page
 from octavo_serve.over_http.problems import octavo_problem, problem
 from octavo_serve.settings import ServerSettings
@@ -63,8 +63,11 @@ def library_of(scope: Scope) -> Library:
 
 
 def caller_of(scope: Scope) -> View | None:
-    """What the caller may see; None for one without a key where keys are needed, who gets as far as the probes."""
-    return scope[_VIEW]
+    """What the caller may see; None for one without a key where keys are needed, and for one that asks a strange host.
+
+    Those get as far as the probes.
+    """
+    return None if scope.get(STRANGER) else scope[_VIEW]
 
 
 def view_of(scope: Scope) -> View:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import anyio
+from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,6 +20,12 @@ HEALTH = "/healthz"
 READY = "/readyz"
 PROBES = (HEALTH, READY)
 """What is answered whatever `Host` says, without a key, however often."""
+
+STRANGER = "octavo.stranger"
+"""In a scope: whether the `Host` is none of the server's, who gets as far as the probes."""
+
+MAX_HEAD = 32 * 1024
+"""Bytes of a request's line and headers: a query of 2,000 characters takes at most 24,000 when percent-encoded."""
 
 _ROUTING_HEADERS = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 _CLOSE = {"Connection": "close"}
@@ -37,6 +44,8 @@ class _Sender:
     origins: list[str] = field(default_factory=list[str])
     length: int = 0
     """Bytes of the body, as declared."""
+    size: int = 0
+    """Bytes of the line and the headers."""
 
 
 class Edge:
@@ -55,6 +64,8 @@ class Edge:
             return
         sender = _sender_of(scope)
         refusal = self._refuse_sender(scope, sender)
+        if is_mcp(scope["path"]):
+            send = _never_kept(send)
         if self._origins:
             page = sender.origins[0] if refusal is None and len(sender.origins) == 1 else None
             page = page if page in self._origins else None
@@ -74,8 +85,11 @@ class Edge:
         await (refusal or self._app)(scope, receive, send)
 
     def _refuse_sender(self, scope: Scope, sender: _Sender) -> Response | None:
+        if sender.size > MAX_HEAD:
+            return problem(431, f"line and headers: at most {MAX_HEAD} bytes", headers=_CLOSE)
         hosts = sender.hosts
-        if scope["path"] not in PROBES and not (len(hosts) == 1 and self._knows(hosts[0])):
+        scope[STRANGER] = not (len(hosts) == 1 and self._knows(hosts[0]))
+        if scope[STRANGER] and scope["path"] not in PROBES:
             return problem(421, "Host: not a name this server answers to; the setting `allowed_hosts` lists them")
         if not all(self._trusts(origin, hosts) for origin in sender.origins):
             return problem(403, "Origin: pages of this origin may not call; the setting `allowed_origins` lists them")
@@ -119,8 +133,9 @@ class Edge:
 
 
 def _sender_of(scope: Scope) -> _Sender:
-    sender = _Sender()
+    sender = _Sender(size=len(scope.get("raw_path", b"")) + len(scope["query_string"]))
     for name, value in scope["headers"]:
+        sender.size += len(name) + len(value)
         if name == b"host":
             sender.hosts.append(value.decode("latin-1").strip().lower())
         elif name == b"origin":
@@ -135,6 +150,17 @@ def _without_ows(header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
     # compares these headers with the body and would answer -32020.
     name, value = header
     return (name, value.strip(b" \t")) if name in _ROUTING_HEADERS or name.startswith(b"mcp-param-") else header
+
+
+def _never_kept(send: Send) -> Send:
+    """Answers to POST are for who asked; whatever stands between is told so."""
+
+    async def never_kept(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message)["cache-control"] = "no-store"
+        await send(message)
+
+    return never_kept
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

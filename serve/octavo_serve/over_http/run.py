@@ -16,10 +16,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from octavo_artifact.errors import ConfigError
 from octavo_serve.faces import Library
 from octavo_serve.over_http.app import create_app
+from octavo_serve.over_http.edge import MAX_HEAD
 from octavo_serve.settings import ServerSettings
-
-MAX_HEAD = 64 * 1024
-"""Bytes of a request's line and headers: a query of 2,000 characters takes at most 24,000 when percent-encoded."""
 
 
 def bind(settings: ServerSettings) -> socket.socket:
@@ -105,7 +103,8 @@ class DrainingServer(uvicorn.Server):
 class HeadGuard(HttpToolsProtocol):
     """uvicorn's protocol with bounds on the size of a request's head and the time it takes to arrive.
 
-    uvicorn has neither with httptools: it collects header bytes without end and waits for ever.
+    uvicorn has neither with httptools: it collects header bytes without end and waits for ever. A head that is too
+    large and arrives whole is the edge's to refuse.
     """
 
     def __init__(self, *args: Any, head_timeout: float, **kwargs: Any) -> None:

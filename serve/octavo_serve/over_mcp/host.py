@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from octavo_serve.callers.access import view_of
 from octavo_serve.faces import UnavailableError, Workers
+from octavo_serve.over_mcp.envelope import WellFormed
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -57,7 +58,7 @@ class McpHost:
                 await stack.enter_async_context(manager.run())
                 # The SDK's 100,000 objects stay: a collection that walks them stops everything for 50 ms each time.
                 gc.freeze()
-                self._app = manager.handle_request
+                self._app = WellFormed(manager.handle_request)
             except Exception:
                 # Search goes on without MCP; each MCP request is answered with status 500.
                 _logger.exception("MCP cannot be served")

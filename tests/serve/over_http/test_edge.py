@@ -14,8 +14,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from octavo_artifact.errors import ConfigError
 from octavo_serve.faces import Library
-from octavo_serve.over_http.edge import Edge
-from octavo_serve.over_http.run import MAX_HEAD, address, bind, make_server
+from octavo_serve.over_http.edge import MAX_HEAD, Edge
+from octavo_serve.over_http.run import address, bind, make_server
 from octavo_serve.settings import ServerSettings
 
 MCP_PATHS = ("/mcp", "/packs/pumps/mcp")
