@@ -29,6 +29,10 @@ FILE_VARIABLE = "OCTAVO_CONFIG"
 _COMPILERS = frozenset({"OCTAVO_ENCODER"})
 """Variables that are not the server's."""
 _SHAPES: Mapping[str, type[Any]] = {"keys": Key, "rate_limit": RateLimit, "reranker": RerankerSettings}
+_JSON = frozenset(
+    "port max_body answer_timeout body_timeout lexical_only retrieval workers metrics access_log query_log_text".split()
+)
+"""Settings that are no text; variables give them as JSON, as they do those of `_SHAPES`."""
 _UNKNOWN = "unexpected_keyword_argument"
 _MAX_FOUND = 80
 
@@ -118,7 +122,7 @@ def _variables(environment: Mapping[str, str]) -> dict[str, Any]:
 def _typed(key: str, text: str) -> Any:
     if key in ("allowed_hosts", "allowed_origins"):
         return [item.strip() for item in text.split(",") if item.strip()]
-    if key in ("port", "max_body", "answer_timeout", "body_timeout", "lexical_only", "retrieval", *_SHAPES):
+    if key in _JSON or key in _SHAPES:
         try:
             return json.loads(text)
         except (ValueError, RecursionError):

@@ -19,6 +19,7 @@ from octavo_serve.callers.views import View, Views
 from octavo_serve.over_http.edge import HEALTH
 from octavo_serve.over_http.problems import problem
 from octavo_serve.settings import ServerSettings
+from octavo_serve.watching.notes import note_caller
 
 _VIEW = "octavo.view"
 _KEY_BYTES = re.compile(KEY.pattern.encode())
@@ -58,6 +59,7 @@ class Access:
         if self._keys:
             send = _uncached(send)
             key, refusal = self._authenticate(scope)
+            note_caller(key.name if key else None)
         if scope["path"] == HEALTH:
             # Probes have no key, and are not to be turned away for asking often.
             refusal = None

@@ -87,14 +87,16 @@ def opened_packs(arguments: Namespace) -> Any:
     return catalog
 
 
-def servable(dist: Path, today: date | None, audience: str, operator: Any = None) -> Any:
-    """The catalog of a server, which tells what it does not serve. Raises ArtifactError when that is everything."""
+def servable(dist: Path, today: date | None, audience: str, operator: Any = None, *, tell: bool = True) -> Any:
+    """The catalog of a server; `tell` says on stderr what is not served. Raises ArtifactError when that is all."""
     from octavo_serve.catalog import open_catalog
     from octavo_serve.search import NO_OPERATOR
 
     catalog = open_catalog(dist, today, audience, operator or NO_OPERATOR)
     if not catalog.packs:
         raise ArtifactError(f"no pack can be served: {_reasons(catalog)}")
+    if not tell:
+        return catalog
     for slug, reason in catalog.refused.items():
         print(f"octavo: refused {slug}: {reason}", file=sys.stderr)
     for slug, pack in catalog.packs.items():

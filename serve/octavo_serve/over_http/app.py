@@ -24,14 +24,18 @@ from octavo_serve.over_http.problems import on_exception, on_http_exception, on_
 from octavo_serve.over_http.routes import Routes
 from octavo_serve.over_mcp.host import McpHost
 from octavo_serve.settings import ServerSettings
+from octavo_serve.watching.middleware import Named, Watched, watch_routes
+from octavo_serve.watching.watch import Watch
 
 
 def create_app(library: Library, settings: ServerSettings, clock: Callable[[], int] = monotonic_ns) -> ASGIApp:
-    """The application that serves `library`: routes inside, before them who may see what, the guard outermost.
+    """The application that serves `library`: routes inside, before them who may see what and the guard;
+    outermost whoever watches.
 
     `clock` gives nanoseconds that never go back, for the rate limit.
     """
-    workers = Workers(settings.answer_timeout)
+    watch = Watch(settings)
+    workers = Workers(settings.answer_timeout, watch.observe)
     views = Views(library, settings.keys)
     mcp = McpHost(views.all, workers)
     routes = Routes(library, workers, mcp)
@@ -40,17 +44,20 @@ def create_app(library: Library, settings: ServerSettings, clock: Callable[[], i
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(mcp.run)
+            tasks.start_soon(watch.run, workers)
             try:
                 yield
             finally:
                 tasks.cancel_scope.cancel()
                 workers.close()
+                watch.close()
 
     app = Starlette(
         routes=[
             *routes.listed,
             Route("/mcp", mcp),
             Route("/packs/{slug}/mcp", mcp),
+            *watch_routes(watch, workers),
         ],
         exception_handlers={
             OctavoError: on_octavo_error,
@@ -61,4 +68,4 @@ def create_app(library: Library, settings: ServerSettings, clock: Callable[[], i
     )
     # A redirect would repeat the client's Host; no path here ends in a slash.
     app.router.redirect_slashes = False
-    return Edge(Access(app, views, settings, clock), settings)
+    return Watched(Edge(Access(Named(app), views, settings, clock), settings), watch)

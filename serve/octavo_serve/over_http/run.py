@@ -50,20 +50,25 @@ def address(listener: socket.socket) -> str:
 
 
 def make_server(library: Library, settings: ServerSettings) -> uvicorn.Server:
-    """The uvicorn server of `library`; it logs problems only, through `logging`, and is quiet otherwise."""
-    config = uvicorn.Config(
-        create_app(library, settings),
+    """The uvicorn server of `library`; it logs through `logging`, and nothing but problems unless that is set."""
+    return uvicorn.Server(uvicorn_config(create_app(library, settings), settings))
+
+
+def uvicorn_config(app: Any, settings: ServerSettings, **more: Any) -> uvicorn.Config:
+    """How uvicorn is to run `app`; `more` are options of its own."""
+    return uvicorn.Config(
+        app,
         http=partial(HeadGuard, head_timeout=settings.body_timeout),  # type: ignore[arg-type]  # called like the class
         ws="none",
         lifespan="on",
         log_config=None,
-        log_level="warning",
+        log_level=settings.log_level,
         access_log=False,
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=_GRACE,
+        **more,
     )
-    return uvicorn.Server(config)
 
 
 def serve(library: Library, settings: ServerSettings, listener: socket.socket) -> None:

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import mcp.types as t
@@ -31,11 +30,13 @@ from octavo_artifact.schema import Resource
 from octavo_serve.callers.views import View
 from octavo_serve.faces import Library, Pack, UnavailableError, Workers, compact_json, message, owner_of, pack_of
 from octavo_serve.introduction import introduce, point_to_skills
+from octavo_serve.over_mcp.noting import Noting
 from octavo_serve.over_mcp.paging import cursor_of, page_after, refuse_cursor
 from octavo_serve.over_mcp.skill_methods import offer_skills
 from octavo_serve.prompts import Prompt
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest, parse_request
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
+from octavo_serve.watching.traces import are_traces_wanted
 
 PAGE = 200
 """Resources on a page of resources/list."""
@@ -172,9 +173,10 @@ def make_server(library: Library, workers: Workers, slug: str | None = None) -> 
     )
     if any(_count_skills(face.packs()).values()):
         offer_skills(server, face.packs, workers, _HINT)
-    if find_spec("opentelemetry.sdk") is None:
-        # Spans go nowhere without the SDK, and cost a tenth of each request.
+    if not are_traces_wanted():
+        # Spans go nowhere, and cost a tenth of each request.
         server.middleware.clear()
+    server.middleware.append(Noting(frozenset(_TOOLS)))
     server.middleware.append(_conceal)
     return server
 

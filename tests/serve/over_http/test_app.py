@@ -177,7 +177,12 @@ def test_another_method_is_refused_with_those_allowed(one: Ask, method: str, pat
 def test_a_failure_of_the_server_is_not_explained_to_the_client(one: Ask, query: str):
     answer = one("/search", q=query)
     assert answer.status == 500
-    assert answer.json == {"type": "about:blank", "title": "Internal Server Error", "status": 500}
+    assert answer.json == {
+        "type": "about:blank",
+        "title": "Internal Server Error",
+        "status": 500,
+        "request_id": answer.headers["x-request-id"],
+    }
 
 
 def test_a_pack_that_hangs_is_given_up_and_the_client_told_to_retry():
