@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import subprocess
 import threading
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -116,6 +118,45 @@ def test_a_worker_that_dies_is_replaced_and_what_it_counted_stays(built: Path, t
     assert list(temporary.iterdir()) == []
 
 
+def test_connections_that_come_at_once_go_to_all_workers(built: Path):
+    with serving(built, "--workers", "2") as server:
+        until(lambda: len({worker_of(server) for _ in range(20)}) == 2)
+        host, port = server.address.removeprefix("http://").split(":")
+        connections = [http.client.HTTPConnection(host, int(port), timeout=PATIENCE) for _ in range(24)]
+        for connection in connections:
+            connection.connect()
+        answered = Counter(worker_of(server, connection) for connection in connections)
+    assert len(answered) == 2, answered
+
+
+def worker_of(server: Server, connection: http.client.HTTPConnection | None = None) -> str:
+    """The process that answers; its number is in the ids of requests."""
+    connection = connection or http.client.HTTPConnection(server.address.removeprefix("http://"), timeout=PATIENCE)
+    connection.request("GET", "/healthz")
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer.headers["x-request-id"].split("-")[1]
+
+
+def test_a_port_that_workers_have_is_taken_for_others(built: Path):
+    with serving(built, "--workers", "2") as server:
+        port = server.address.rpartition(":")[2]
+        for workers in ("1", "2"):
+            done = octavo("serve", built, "--port", port, "--workers", workers)
+            assert (done.returncode, "Address already in use" in done.stderr) == (2, True)
+
+
+def test_hangup_replaces_all_workers_and_loses_no_request(built: Path):
+    with serving(built, "--workers", "2") as server:
+        until(lambda: len({worker_of(server) for _ in range(20)}) == 2)
+        before = server.workers()
+        server.process.send_signal(signal.SIGHUP)
+        until(lambda: worker_of(server) != "" and not set(before) & set(server.workers()))
+        assert len(server.workers()) == 2
+        server.get("/search?pack=tiny&q=water")
+
+
 def test_ctrl_c_ends_all_workers_without_a_word(built: Path):
     with serving(built, "--workers", "2") as server:
         until(lambda: len(server.workers()) == 2)
@@ -205,7 +246,7 @@ def collector() -> Generator[tuple[str, list[Any]]]:
             self.send_header("content-length", "0")
             self.end_headers()
 
-        def log_message(self, *_: Any) -> None:
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # as in the base class
             pass
 
     with HTTPServer(("127.0.0.1", 0), Receiver) as server:

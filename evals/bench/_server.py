@@ -31,9 +31,10 @@ def releases() -> Path:
 
 
 @contextmanager
-def server(dist: Path) -> Generator[tuple[str, subprocess.Popen[str]]]:
-    """A server of `dist` on a free port: its address and process."""
-    process = subprocess.Popen([OCTAVO, "serve", dist, "--port", "0"], stdout=subprocess.PIPE, text=True)
+def server(dist: Path, *options: str, **env: str) -> Generator[tuple[str, subprocess.Popen[str]]]:
+    """A server of `dist` on a free port: its address and process. `env` is added to the environment."""
+    command = [OCTAVO, "serve", dist, "--port", "0", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **env})
     try:
         assert process.stdout is not None
         found = re.search(r"http://\S+", process.stdout.readline())
@@ -48,6 +49,11 @@ def cpu_seconds(pid: int) -> float:
     """CPU time of a process so far, its threads included."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def family(pid: int) -> list[int]:
+    """A process and its children."""
+    return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
 
 
 def get(url: str) -> bytes:

@@ -120,7 +120,7 @@ class ServerSettings:
     reranker: Annotated[
         RerankerSettings | None, Field(description="Who puts the best passages in a better order; nobody if absent.")
     ] = None
-    workers: Annotated[int, Field(ge=1, le=64, description="Processes that answer, on one socket.")] = 1
+    workers: Annotated[int, Field(ge=1, le=64, description="Processes that answer at one port.")] = 1
     metrics: Annotated[
         bool, Field(description="Serve `/metrics`: to everybody, or where there are keys to those that open all packs.")
     ] = True

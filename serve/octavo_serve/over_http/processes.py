@@ -1,4 +1,4 @@
-"""Several processes that answer on one socket, each with its own packs; the system shares the pages of mapped files.
+"""Several processes that answer at one port, each with its own packs; the system shares the pages of mapped files.
 
 uvicorn's supervisor keeps them: a worker that dies is replaced, SIGTERM and SIGINT end all after what they are
 answering, SIGHUP replaces one after the other. Workers are spawned, never forked: a fork would have the locks of
@@ -12,8 +12,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from multiprocessing import connection, parent_process
 from pathlib import Path
@@ -21,12 +21,12 @@ from threading import Thread
 
 from starlette.types import ASGIApp
 from uvicorn import Config
-from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from octavo_artifact.errors import OctavoError
 from octavo_serve.faces import Library
 from octavo_serve.over_http.app import create_app
-from octavo_serve.over_http.run import uvicorn_config
+from octavo_serve.over_http.run import sibling, uvicorn_config
 from octavo_serve.settings import ServerSettings
 from octavo_serve.watching.logs import configure_logs
 from octavo_serve.watching.shared_folder import forget, shared_counts
@@ -71,8 +71,12 @@ def serve_by_processes(open_library: Callable[[], Library], settings: ServerSett
         workers=settings.workers,
         timeout_worker_healthcheck=HEALTH_CHECK,
     )
-    with listener, shared_counts() if settings.metrics else nullcontext() as folder:
-        workers = Workers(config, listener, folder)
+    with ExitStack() as stack:
+        folder = stack.enter_context(shared_counts()) if settings.metrics else None
+        listeners = [listener, *(sibling(listener) for _ in range(settings.workers - 1))]
+        for each in listeners:
+            stack.enter_context(each)
+        workers = Workers(config, listeners, folder)
         workers.run()
     if workers.ended_by == signal.SIGINT:
         raise KeyboardInterrupt
@@ -82,23 +86,46 @@ def serve_by_processes(open_library: Callable[[], Library], settings: ServerSett
 
 
 class Workers(Multiprocess):
-    """uvicorn's supervisor that also forgets the dead."""
+    """uvicorn's supervisor, with a socket for each worker.
 
-    def __init__(self, config: Config, listener: socket.socket, folder: Path | None) -> None:
-        super().__init__(config, [listener])
+    On one socket the worker that is awake takes every connection that waits: 8 of 8 that came at once went to one of
+    two. The parent keeps the sockets open, so what waits for a worker that died is answered by its successor.
+    """
+
+    def __init__(self, config: Config, listeners: Sequence[socket.socket], folder: Path | None) -> None:
+        super().__init__(config, [])
         self.ended_by: int | None = None
         """The signal at which it ended."""
+        self._listeners = listeners
         self._folder = folder
-        self._pids = frozenset[int]()
+
+    def init_processes(self) -> None:
+        """Start a worker for each socket."""
+        self.processes = [self._start(number) for number in range(len(self._listeners))]
 
     def keep_subprocess_alive(self) -> None:
-        """Replace workers that died, and leave them out of what the living are."""
-        super().keep_subprocess_alive()
-        pids = frozenset(process.pid for process in self.processes if process.pid is not None)
-        if self._folder is not None:
-            for pid in self._pids - pids:
-                forget(self._folder, pid)
-        self._pids = pids
+        """Replace workers that died or hang."""
+        for number, process in enumerate(self.processes):
+            if self.should_exit.is_set() or process.is_alive(timeout=HEALTH_CHECK):
+                continue
+            process.kill()
+            self._forget(process)
+            _logger.warning("worker %s ended (exit code %s) and is replaced", process.pid, process.exitcode)
+            self.processes[number] = self._start(number)
+
+    def restart_all(self) -> None:
+        """Replace each worker once its successor answers; the first that does not is the last that is tried."""
+        for number, old in enumerate(self.processes):
+            new = self._start(number)
+            if not new.wait_until_ready(HEALTH_CHECK, self.should_exit):
+                new.kill()
+                self._forget(new)
+                if not self.should_exit.is_set():
+                    _logger.error("worker %s was not ready in time; worker %s stays", new.pid, old.pid)
+                return
+            old.terminate()
+            self._forget(old)
+            self.processes[number] = new
 
     def handle_int(self) -> None:
         """End all, by Ctrl-C."""
@@ -109,6 +136,22 @@ class Workers(Multiprocess):
         """End all."""
         self.ended_by = signal.SIGTERM
         super().handle_term()
+
+    def handle_ttin(self) -> None:
+        """Do nothing: there are as many workers as sockets."""
+
+    def handle_ttou(self) -> None:
+        """Do nothing."""
+
+    def _start(self, number: int) -> Process:
+        process = Process(self.config, [self._listeners[number]])
+        process.start()
+        return process
+
+    def _forget(self, process: Process) -> None:
+        process.join()
+        if self._folder is not None and process.pid is not None:
+            forget(self._folder, process.pid)
 
 
 def _end_with_parent() -> None:

@@ -18,28 +18,49 @@ from octavo_serve.settings import ServerSettings
 MAX_HEAD = 64 * 1024
 """Bytes of a request's line and headers: a query of 2,000 characters takes at most 24,000 when percent-encoded."""
 
+_QUEUE = 1024
+"""Connections that may wait to be accepted."""
+
 _GRACE = 5
 
 
 def bind(settings: ServerSettings) -> socket.socket:
     """A socket that listens at the settings' host and port; raises ConfigError naming both.
 
-    It is made before the server starts, so that a port in use is told at once and port 0 has its number.
+    It is made before the server starts, so that a port in use is told at once and port 0 has its number. Several
+    workers need siblings of it, see `sibling`.
     """
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
+        family, _, _, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        listener = socket.socket(family, kind, protocol)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
-            listener.listen(1024)
-        except OSError:
+        listener = _listen(family, address)
+        if settings.workers > 1:
+            # Only a socket that does not share its port is told that somebody else has it.
+            address = listener.getsockname()
             listener.close()
-            raise
+            listener = _listen(family, address, shared=True)
     except OSError as error:
         raise ConfigError(f"cannot listen on host {settings.host}, port {settings.port}: {error.strerror}") from error
+    return listener
+
+
+def sibling(listener: socket.socket) -> socket.socket:
+    """Another socket at the same port: the system deals connections out to all that share it."""
+    return _listen(listener.family, listener.getsockname(), shared=True)
+
+
+def _listen(family: int, address: Any, *, shared: bool = False) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind(address)
+        listener.listen(_QUEUE)
+    except OSError:
+        listener.close()
+        raise
     return listener
 
 
