@@ -30,6 +30,8 @@ def bind(settings: ServerSettings) -> socket.socket:
     It is made before the server starts, so that a port in use is told at once and port 0 has its number. Several
     workers need siblings of it, see `sibling`.
     """
+    if settings.workers > 1 and not hasattr(socket, "SO_REUSEPORT"):
+        raise ConfigError(f"workers: {settings.workers}, expected 1: this system deals out no connections")
     try:
         family, _, _, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -51,7 +53,8 @@ def sibling(listener: socket.socket) -> socket.socket:
 
 
 def _listen(family: int, address: Any, *, shared: bool = False) -> socket.socket:
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # Named, for asyncio switches Nagle's algorithm off for what it knows as TCP only: else answers wait 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if shared:

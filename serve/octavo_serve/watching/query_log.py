@@ -6,7 +6,6 @@ and what finds the buffer full, or nobody at the address, is dropped and counted
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -66,18 +65,20 @@ def open_sink(address: str) -> Sink:
 class _Stdout:
     def write(self, line: bytes) -> None:
         # Several workers write to one pipe, which keeps only lines of up to 4,096 bytes apart. The lock is the
-        # process's, and goes with it; what cannot be locked is written all the same.
-        locked = False
-        with suppress(OSError):
-            fcntl.lockf(1, fcntl.LOCK_EX)
-            locked = True
+        # process's, and goes with it; where there are no locks there are no workers.
+        with suppress(ImportError, OSError):
+            from fcntl import LOCK_EX, lockf
+
+            lockf(1, LOCK_EX)
         try:
             rest = memoryview(line)
             while rest:
                 rest = rest[os.write(1, rest) :]
         finally:
-            if locked:
-                fcntl.lockf(1, fcntl.LOCK_UN)
+            with suppress(ImportError, OSError):
+                from fcntl import LOCK_UN, lockf
+
+                lockf(1, LOCK_UN)
 
     def close(self) -> None:
         pass

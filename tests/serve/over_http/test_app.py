@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -225,6 +226,14 @@ def test_work_that_was_given_up_and_had_not_begun_is_never_done():
 
     asyncio.run(overload())
     assert 0 < len(begun) < 64
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_answers_do_not_wait_for_a_client_to_acknowledge_their_head(workers: int):
+    listener = bind(ServerSettings(port=0, workers=workers))
+    # asyncio sets TCP_NODELAY on connections of what it knows as TCP
+    assert listener.proto == socket.IPPROTO_TCP
+    listener.close()
 
 
 def test_health_lists_what_is_served_and_what_is_refused(two: Ask):
