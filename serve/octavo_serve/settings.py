@@ -127,7 +127,7 @@ class ServerSettings:
     log_format: Annotated[Literal["text", "json"], Field(description="Form of log lines on standard error.")] = "text"
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Field(description="The least that is logged.")
-    ] = "warning"
+    ] = "info"
     access_log: Annotated[bool, Field(description="Log a line for each request.")] = False
     query_log: Annotated[
         str | None,

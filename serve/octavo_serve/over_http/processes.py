@@ -14,19 +14,17 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from functools import partial
 from multiprocessing import connection, parent_process
 from pathlib import Path
 from threading import Thread
 
-from starlette.types import ASGIApp
 from uvicorn import Config
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from octavo_artifact.errors import OctavoError
 from octavo_serve.faces import Library
-from octavo_serve.over_http.app import create_app
-from octavo_serve.over_http.run import sibling, uvicorn_config
+from octavo_serve.over_http.run import make_server, sibling
 from octavo_serve.settings import ServerSettings
 from octavo_serve.watching.logs import configure_logs
 from octavo_serve.watching.shared_folder import forget, shared_counts
@@ -35,54 +33,57 @@ from octavo_serve.watching.traces import start_traces
 HEALTH_CHECK = 30
 """Seconds that a worker may be silent before it is replaced; importing the MCP SDK on a busy machine takes some."""
 
+# The supervisor wants a configuration; what it says of servers is in the one that `make_server` makes.
+_UNUSED = Config("octavo", log_config=None)
+
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Worker:
-    """What a worker process does first; pickled into it."""
-
-    open_library: Callable[[], Library]
-    """Opens the packs; picklable."""
-    settings: ServerSettings
-
-    def __call__(self) -> ASGIApp:
-        """The application. When its packs cannot be opened the process ends, and its successor tries again."""
-        configure_logs(self.settings)
-        _end_with_parent()
-        start_traces()
-        try:
-            return create_app(self.open_library(), self.settings)
-        except OctavoError as error:
-            _logger.error("a worker cannot serve: %s", error)
-            # not uvicorn's code for this, by which its supervisor would end the workers that can
-            sys.exit(1)
 
 
 def serve_by_processes(open_library: Callable[[], Library], settings: ServerSettings, listener: socket.socket) -> None:
     """Serve with as many processes as the settings want until SIGINT or SIGTERM, which is then as if it came now.
 
-    `open_library` is called in each of them. Raises ConfigError when there is no place for what they share.
+    `open_library` is picklable, and called in each of them. Raises ConfigError when there is no place for what they
+    share.
     """
-    config = uvicorn_config(
-        Worker(open_library, settings),
-        settings,
-        factory=True,
-        workers=settings.workers,
-        timeout_worker_healthcheck=HEALTH_CHECK,
-    )
     with ExitStack() as stack:
         folder = stack.enter_context(shared_counts()) if settings.metrics else None
         listeners = [listener, *(sibling(listener) for _ in range(settings.workers - 1))]
         for each in listeners:
             stack.enter_context(each)
-        workers = Workers(config, listeners, folder)
+        workers = Workers(partial(WorkerProcess, open_library, settings), listeners, folder)
         workers.run()
     if workers.ended_by == signal.SIGINT:
         raise KeyboardInterrupt
     if workers.ended_by is not None:
         signal.signal(workers.ended_by, signal.SIG_DFL)
         signal.raise_signal(workers.ended_by)
+
+
+class WorkerProcess(Process):
+    """A process that answers as `run.serve` does; what it is made of is pickled into it."""
+
+    def __init__(self, open_library: Callable[[], Library], settings: ServerSettings, listener: socket.socket) -> None:
+        self._open_library = open_library
+        self._settings = settings
+        super().__init__(_UNUSED, [listener])
+
+    def target(self, sockets: list[socket.socket] | None = None) -> None:
+        """What the process does. When its packs cannot be opened it ends, and its successor tries again."""
+        configure_logs(self._settings)
+        _end_with_parent()
+        Thread(target=self.always_pong, daemon=True).start()
+        start_traces()
+        try:
+            self._server = make_server(self._open_library(), self._settings)
+        except OctavoError as error:
+            _logger.error("a worker cannot serve: %s", error)
+            sys.exit(1)
+        self._server.run(sockets)
+
+    def pong(self) -> None:
+        """Answer a question of the parent: whether requests are answered."""
+        self.child_conn.recv()
+        self.child_conn.send(self._server is not None and self._server.started)
 
 
 class Workers(Multiprocess):
@@ -92,10 +93,16 @@ class Workers(Multiprocess):
     two. The parent keeps the sockets open, so what waits for a worker that died is answered by its successor.
     """
 
-    def __init__(self, config: Config, listeners: Sequence[socket.socket], folder: Path | None) -> None:
-        super().__init__(config, [])
+    def __init__(
+        self,
+        make: Callable[[socket.socket], Process],
+        listeners: Sequence[socket.socket],
+        folder: Path | None,
+    ) -> None:
+        super().__init__(_UNUSED, [])
         self.ended_by: int | None = None
         """The signal at which it ended."""
+        self._make = make
         self._listeners = listeners
         self._folder = folder
 
@@ -144,7 +151,7 @@ class Workers(Multiprocess):
         """Do nothing."""
 
     def _start(self, number: int) -> Process:
-        process = Process(self.config, [self._listeners[number]])
+        process = self._make(self._listeners[number])
         process.start()
         return process
 

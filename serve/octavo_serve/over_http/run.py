@@ -14,6 +14,7 @@ from octavo_artifact.errors import ConfigError
 from octavo_serve.faces import Library
 from octavo_serve.over_http.app import create_app
 from octavo_serve.settings import ServerSettings
+from octavo_serve.watching.logs import OTHERS
 
 MAX_HEAD = 64 * 1024
 """Bytes of a request's line and headers: a query of 2,000 characters takes at most 24,000 when percent-encoded."""
@@ -74,25 +75,20 @@ def address(listener: socket.socket) -> str:
 
 
 def make_server(library: Library, settings: ServerSettings) -> uvicorn.Server:
-    """The uvicorn server of `library`; it logs through `logging`, and nothing but problems unless that is set."""
-    return uvicorn.Server(uvicorn_config(create_app(library, settings), settings))
-
-
-def uvicorn_config(app: Any, settings: ServerSettings, **more: Any) -> uvicorn.Config:
-    """How uvicorn is to run `app`; `more` are options of its own."""
-    return uvicorn.Config(
-        app,
+    """The uvicorn server of `library`; it logs through `logging`."""
+    config = uvicorn.Config(
+        create_app(library, settings),
         http=partial(HeadGuard, head_timeout=settings.body_timeout),  # type: ignore[arg-type]  # called like the class
         ws="none",
         lifespan="on",
         log_config=None,
-        log_level=settings.log_level,
+        log_level=OTHERS[settings.log_level].lower(),
         access_log=False,
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=_GRACE,
-        **more,
     )
+    return uvicorn.Server(config)
 
 
 def serve(library: Library, settings: ServerSettings, listener: socket.socket) -> None:

@@ -19,6 +19,11 @@ from octavo_serve.watching.redaction import printable, redact
 ACCESS = "octavo.access"
 """Name of the logger of one line a request."""
 
+_OURS = ("octavo_serve", "octavo_artifact")
+
+OTHERS = {"debug": "INFO", "info": "WARNING", "warning": "WARNING", "error": "ERROR"}
+"""Level of libraries, uvicorn's too, by ours: what they do when all is well is of use to those who look for a fault."""
+
 _access = logging.getLogger(ACCESS)
 
 
@@ -28,7 +33,9 @@ def configure_logs(settings: ServerSettings, stream: TextIO | None = None) -> No
     handler.setFormatter(JsonLines() if settings.log_format == "json" else TextLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(settings.log_level.upper())
+    root.setLevel(OTHERS[settings.log_level])
+    for name in _OURS:
+        logging.getLogger(name).setLevel(settings.log_level.upper())
     _access.setLevel(logging.INFO if settings.access_log else logging.CRITICAL)
 
 

@@ -118,13 +118,19 @@ class QueryLog:
         return self._dropped_full + self._dropped_unsent
 
     def put(
-        self, note: Note | None, tool: str, asked: BaseModel, outcome: object, *, failure: str | None, seconds: float
+        self,
+        note: Note | None,
+        tool: str,
+        asked: BaseModel,
+        answer: Mapping[str, Any],
+        *,
+        failure: str | None,
+        seconds: float,
     ) -> None:
-        """Write what was asked and what came of it: the answer, or why there is none."""
+        """Write what was asked and what came of it: the answer, or why it is empty."""
         fields = _redacted(asked.model_dump(mode="json", exclude_defaults=True))
         query = fields.pop("query", "")
         pack = fields.pop("pack", None)
-        answer: Mapping[str, Any] = outcome if isinstance(outcome, dict) else {}
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds"),
             "request_id": note.request_id if note else None,
@@ -132,7 +138,7 @@ class QueryLog:
             "face": note.face if note else "stdio",
             "tool": tool,
             # what answered, or where nothing did, what was asked for
-            "pack": _pack_of(answer) if answer else pack,
+            "pack": pack_of(answer) if answer else pack,
             "digest": answer.get("digest"),
         }
         if query:
@@ -140,7 +146,9 @@ class QueryLog:
         line |= {"asked": fields, "error": failure, "ms": round(seconds * 1000, 2)}
         if tool == "search" and answer:
             line |= {
-                "results": [{"fragment_id": hit["fragment_id"], "score": hit["score"]} for hit in answer["results"]],
+                "results": [
+                    {"fragment_id": hit.get("fragment_id"), "score": hit.get("score")} for hit in answer["results"]
+                ],
                 "refused": answer["refused"],
                 "reason": answer["reason"],
                 "answer_probability": answer["answer_probability"],
@@ -179,7 +187,7 @@ def _redacted(value: Any) -> Any:
             return value
 
 
-def _pack_of(answer: Mapping[str, Any]) -> str | None:
+def pack_of(answer: Mapping[str, Any]) -> str | None:
     """The slug of the pack that answered; `topics` describes its pack where the others name it."""
     pack = answer.get("pack")
     return pack["slug"] if isinstance(pack, dict) else pack

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, Tra
 from octavo_serve.settings import ServerSettings
 from octavo_serve.watching.logs import log_access
 from octavo_serve.watching.notes import Note, current
-from octavo_serve.watching.query_log import QueryLog, open_sink
+from octavo_serve.watching.query_log import QueryLog, open_sink, pack_of
 from octavo_serve.watching.shared_folder import SHARED
 from octavo_serve.watching.traces import flush_traces
 
@@ -40,6 +41,14 @@ def failure_of(error: BaseException) -> str:
             return "timeout"
         case _:
             return "internal"
+
+
+def answer_of(outcome: Any) -> Mapping[str, Any]:
+    """What packs answered, as `results` describes it, bare or in an answer of MCP; empty where they did not."""
+    if not isinstance(outcome, dict):
+        return {}
+    answer: Any = outcome.get("structuredContent", outcome)
+    return answer if isinstance(answer, dict) else {}
 
 
 class Watch:
@@ -68,13 +77,14 @@ class Watch:
         if tool is None:
             return
         failure = failure_of(outcome) if isinstance(outcome, BaseException) else None
+        answer = answer_of(outcome)
         note = current.get()
         if note is not None:
             note.tool, note.failure = tool, failure
-            if failure is None:
-                self._note_answer(note, outcome)
+            note.pack, note.digest = pack_of(answer), answer.get("digest")
+            note.refused, note.missing = answer.get("reason"), tuple(answer.get("missing", ()))
         if self._queries is not None:
-            self._queries.put(note, tool, asked, outcome, failure=failure, seconds=seconds)
+            self._queries.put(note, tool, asked, answer, failure=failure, seconds=seconds)
 
     def finish(self, note: Note, status: int, seconds: float, auth_failure: str | None = None) -> None:
         """Tell of a request that is over."""
@@ -110,13 +120,3 @@ class Watch:
         if self._queries is not None:
             self._queries.close()
         flush_traces()
-
-    @staticmethod
-    def _note_answer(note: Note, answer: Any) -> None:
-        if not isinstance(answer, dict):
-            return
-        pack: Any = answer.get("pack")
-        note.pack = pack["slug"] if isinstance(pack, dict) else pack
-        note.digest = answer.get("digest")
-        note.refused = answer.get("reason")
-        note.missing = tuple(answer.get("missing", ()))

@@ -16,6 +16,7 @@ from octavo_serve.callers.keys import new_key
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest
 from octavo_serve.watching.notes import Note
 from octavo_serve.watching.query_log import BUFFER, QueryLog, open_sink
+from octavo_serve.watching.watch import answer_of
 
 NOTE = Note("r-1", "mcp", "POST", caller="alice")
 PACK = FakePack("pumps")
@@ -83,12 +84,19 @@ def test_no_secret_is_written():
     assert key not in json.dumps(written(request=request, answer=PACK.search(request)))
 
 
+def test_an_answer_of_mcp_is_read_as_one_over_http():
+    request = SearchRequest(query="oil")
+    answer = PACK.search(request)
+    assert answer_of({"content": [], "structuredContent": answer}) == answer_of(answer) == answer
+    assert answer_of(ValueError()) == answer_of(b"") == {}
+
+
 def test_topics_name_their_pack_as_the_others_do():
     assert written(tool="topics", request=TopicsRequest(), answer=PACK.topics(TopicsRequest()))["pack"] == "pumps"
 
 
 def test_what_was_not_answered_names_the_pack_that_was_asked_for():
-    assert written(request=ReadRequest(pack="fans"), answer=ValueError())["pack"] == "fans"
+    assert written(request=ReadRequest(pack="fans"), answer={})["pack"] == "fans"
 
 
 def test_stdio_has_no_request_id_and_no_caller():
@@ -101,7 +109,7 @@ def test_an_answer_never_waits_for_the_log_and_what_is_lost_is_counted():
     sink, request = Kept(), SearchRequest(query="oil")
     log = QueryLog(sink, text=True)
     for _ in range(BUFFER + 50):
-        log.put(None, "search", request, None, failure="busy", seconds=0)
+        log.put(None, "search", request, {}, failure="busy", seconds=0)
     # the thread may hold one line that it took from the buffer
     assert log.dropped in (49, 50)
     sink.let.set()
@@ -132,7 +140,7 @@ def test_a_udp_socket_gets_a_datagram_a_line():
 
 def test_nobody_at_the_socket_loses_lines_and_nothing_else(tmp_path: Path):
     log = QueryLog(open_sink(f"unix:{tmp_path / 'nobody'}"), text=True)
-    log.put(None, "read", ReadRequest(id="a"), None, failure="not_found", seconds=0)
+    log.put(None, "read", ReadRequest(id="a"), {}, failure="not_found", seconds=0)
     log.close()
     assert log.dropped == 1
 
