@@ -1,9 +1,11 @@
-"""What `/metrics` tells, and to whom; over real sockets."""
+"""What `/metrics` tells and to whom, and what is logged of a failure; over real sockets."""
 
 from __future__ import annotations
 
 import http.client
+import io
 import json
+import logging
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -12,12 +14,13 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from fakes import FakeLibrary, FakePack
+from fakes import SECRET, FakeLibrary, FakePack
 from octavo_artifact.ids import sha256_hex
 from octavo_serve.callers.keys import Key, new_key
 from octavo_serve.callers.rates import RateLimit
 from octavo_serve.over_http.run import bind, make_server
 from octavo_serve.settings import ServerSettings
+from octavo_serve.watching.logs import configure_logs
 
 ALL, FANS = new_key(), new_key()
 KEYS = (
@@ -173,3 +176,20 @@ def test_metrics_come_in_the_format_that_is_asked_for(accept: str):
     with serving() as server:
         status, body = server.ask("/metrics", headers={"Accept": accept})
     assert (status, body.endswith(b"# EOF\n")) == (200, "openmetrics" in accept)
+
+
+@pytest.mark.parametrize("query", ["bug", "crash"])
+def test_a_failure_is_logged_under_the_id_that_the_client_gets(query: str):
+    root, stream = logging.getLogger(), io.StringIO()
+    before = root.handlers[:], root.level
+    configure_logs(ServerSettings(log_format="json"), stream)
+    try:
+        with serving() as server:
+            status, body = server.ask(f"/search?pack=fans&q={query}", headers={"X-Request-Id": "mine-1"})
+    finally:
+        root.handlers[:], root.level = before
+    assert (status, json.loads(body)["request_id"], SECRET.encode() in body) == (500, "mine-1", False)
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert lines
+    assert {line["request_id"] for line in lines} == {"mine-1"}
+    assert SECRET in stream.getvalue()
