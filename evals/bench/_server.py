@@ -31,10 +31,12 @@ def releases() -> Path:
 
 
 @contextmanager
-def server(dist: Path, stderr: int | None = None) -> Generator[tuple[str, subprocess.Popen[str]]]:
-    """A server of `dist` on a free port: its address and process."""
-    command = [OCTAVO, "serve", dist, "--port", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
+def server(
+    dist: Path, *options: str, stderr: int | None = None, **env: str
+) -> Generator[tuple[str, subprocess.Popen[str]]]:
+    """A server of `dist` on a free port: its address and process. `env` is added to the environment."""
+    command = [OCTAVO, "serve", dist, "--port", "0", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, env={**os.environ, **env})
     try:
         assert process.stdout is not None
         found = re.search(r"http://\S+", process.stdout.readline())
@@ -49,6 +51,17 @@ def cpu_seconds(pid: int) -> float:
     """CPU time of a process so far, its threads included."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def precise_cpu_milliseconds(pid: int) -> float:
+    """CPU time of the threads that a process has now, to the nanosecond; those that ended are not in it."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e6
+
+
+def family(pid: int) -> list[int]:
+    """A process and its children."""
+    return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
 
 
 def get(url: str) -> bytes:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import unquote
 
@@ -147,6 +148,18 @@ class UnavailableError(OctavoError):
     """The same request may succeed later: the server is busy or was too slow."""
 
 
+class BusyError(UnavailableError):
+    """Too many requests are waiting already."""
+
+
+Observer = Callable[[Any, Any, float], None]
+"""Told of each piece of work: what was asked, the answer or the exception, seconds."""
+
+
+def _unobserved(asked: Any, outcome: Any, seconds: float) -> None:
+    """For those who do not watch."""
+
+
 class Workers:
     """The threads in which packs do their work.
 
@@ -155,15 +168,31 @@ class Workers:
     `anyio.to_thread` call gives its token back while its thread still runs.
     """
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: float, observe: Observer = _unobserved) -> None:
         self._timeout = timeout
+        self._observe = observe
         self._waiting = 0
         self._executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="octavo")
 
     async def run(self, work: Callable[[AskedT], AnswerT], asked: AskedT) -> AnswerT:
         """`work(asked)`; raises what it raises, and UnavailableError when it takes or would wait too long."""
+        started = perf_counter()
+        try:
+            answer = await self._run(work, asked)
+        except Exception as error:
+            self._observe(asked, error, perf_counter() - started)
+            raise
+        self._observe(asked, answer, perf_counter() - started)
+        return answer
+
+    @property
+    def waiting(self) -> int:
+        """Pieces of work that are done or wait for a thread."""
+        return self._waiting
+
+    async def _run(self, work: Callable[[AskedT], AnswerT], asked: AskedT) -> AnswerT:
         if self._waiting >= _MAX_WAITING:
-            raise UnavailableError("too many requests are waiting; ask again in a moment")
+            raise BusyError("too many requests are waiting; ask again in a moment")
         self._waiting += 1
         try:
             async with asyncio.timeout(self._timeout):

@@ -13,7 +13,7 @@ import logging
 import math
 import os
 import signal
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import date
@@ -104,6 +104,8 @@ class Releases:
         self._mount = tuple(mount)
         self._lock = Lock()
         self._complaint = ""
+        self.observe: Callable[[str], None] = _unobserved
+        """Told `swapped` or `refused` of each change of a pack's current release."""
         self._replaced: list[ref[Catalog]] = []
         self._shelves: Mapping[str, _Shelf] = {}
         if not dist.is_dir():
@@ -135,8 +137,10 @@ class Releases:
             self._complaint = ""
             self._shelves = after
             if after != before:  # a build that began in the folder changes its look only
+                self._replaced.append(ref(self.current))
                 self.current = self._catalog()
-                _tell(before, after, monotonic() - began)
+                for outcome in _tell(before, after, monotonic() - began):
+                    self.observe(outcome)
             return self.current
 
     def release(self) -> None:
@@ -368,8 +372,12 @@ def _encoders(shelves: Iterable[_Shelf]) -> dict[str, Encoder]:
     return {name: encoder for name, encoder in encoders.items() if not isinstance(encoder, AbsentEncoder)}
 
 
-def _tell(before: Mapping[str, _Shelf], after: Mapping[str, _Shelf], seconds: float) -> None:
-    """Log what a refresh changed."""
+def _unobserved(outcome: str) -> None:
+    """For those who do not watch."""
+
+
+def _tell(before: Mapping[str, _Shelf], after: Mapping[str, _Shelf], seconds: float) -> Iterator[str]:
+    """Log what a refresh changed, and tell which releases were swapped or refused."""
     for slug in sorted(before.keys() | after.keys()):
         old, new = before.get(slug), after.get(slug)
         was, now = old and old.current, new and new.current
@@ -380,6 +388,8 @@ def _tell(before: Mapping[str, _Shelf], after: Mapping[str, _Shelf], seconds: fl
         elif was and now and was is not now:
             took = f"which took {seconds:.2f} s"
             _logger.info("%s: serves %s in place of %s, %s", slug, now.digest[:12], was.digest[:12], took)
+            yield "swapped"
         if new and new.refusal and new.refusal != (old and old.refusal):
             kept = f"; {now.digest[:12]} is served on" if now else ""
             _logger.error("%s: refused %s%s", slug, new.refusal.reason, kept)
+            yield "refused"

@@ -25,6 +25,11 @@ AUTHORITY = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::(?P<port>[0-9
 _ORIGIN = re.compile(rf"[a-z][a-z0-9+.-]*://{AUTHORITY.pattern}")
 _WILDCARDS = ("", "0.0.0.0", "::")
 
+QUERY_LOG = re.compile(
+    r"stdout|unix:(?P<path>/.{1,106})|udp:(?P<host>\[[0-9a-f:.]+\]|[A-Za-z0-9.-]+):(?P<port>[0-9]{1,5})"
+)
+"""Where the query log goes; the path of a Unix socket has 107 bytes at most."""
+
 _URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#@]*)?")
 _VARIABLE = re.compile(r"(?!OCTAVO_)[A-Za-z_][A-Za-z0-9_]*")
 """The server refuses variables that begin with OCTAVO_ and are no settings."""
@@ -168,6 +173,25 @@ class ServerSettings:
             examples=[{"issuer": "https://login.example.org", "resource": "https://kb.example.org"}],
         ),
     ] = None
+    workers: Annotated[int, Field(ge=1, le=64, description="Processes that answer at one port.")] = 1
+    metrics: Annotated[
+        bool, Field(description="Serve `/metrics`: to everybody, or where there are keys to those that open all packs.")
+    ] = True
+    log_format: Annotated[Literal["text", "json"], Field(description="Form of log lines on standard error.")] = "text"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Field(description="The least that is logged.")
+    ] = "info"
+    access_log: Annotated[bool, Field(description="Log a line for each request.")] = False
+    query_log: Annotated[
+        str | None,
+        Field(
+            description="Where a JSON line goes for each question to packs: `stdout`, or a socket of datagrams, "
+            "`unix:/path` or `udp:host:port`; nowhere if absent."
+        ),
+    ] = None
+    query_log_text: Annotated[
+        bool, Field(description="Write queries as they are; else their sha256, which tells repetitions only.")
+    ] = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
@@ -183,6 +207,8 @@ class ServerSettings:
                 raise ConfigError(f"mount: {name!r}, expected slug@digest with 12 to 64 hexadecimal digits")
         if self.reranker and self.reranker.milliseconds >= 1000 * self.answer_timeout:
             raise ConfigError(f"reranker: milliseconds {self.reranker.milliseconds}, expected less than answer_timeout")
+        if self.query_log is not None and not QUERY_LOG.fullmatch(self.query_log):
+            raise ConfigError("query_log: expected stdout, unix:/path or udp:host:port")
         try:
             read_retrieval(self.retrieval)
         except ConfigError as error:

@@ -46,6 +46,13 @@ mount: [tiny@0123456789ab]
 grace_seconds: 30
 drain_seconds: 10
 oauth: {{issuer: "https://login.example.org", resource: "https://kb.example.org", algorithms: [ES384], leeway: 5}}
+workers: 2
+metrics: false
+log_format: json
+log_level: info
+access_log: true
+query_log: unix:/run/queries
+query_log_text: false
 """
 
 
@@ -77,6 +84,13 @@ def test_every_key_of_the_file_is_a_setting(file: Path):
         grace_seconds=30,
         drain_seconds=10,
         oauth=OAuthSettings("https://login.example.org", "https://kb.example.org", algorithms=("ES384",), leeway=5),
+        workers=2,
+        metrics=False,
+        log_format="json",
+        log_level="info",
+        access_log=True,
+        query_log="unix:/run/queries",
+        query_log_text=False,
     )
     assert read_file(file).keys() == {field.name for field in fields(ServerSettings)}
 
@@ -120,6 +134,13 @@ def test_every_setting_has_a_variable(tmp_path: Path):
         "OCTAVO_RETRIEVAL": '{"diversity": 0.3}',
         "OCTAVO_KEYS": json.dumps([{"name": "a", "sha256": HASH, "packs": "*"}]),
         "OCTAVO_RATE_LIMIT": '{"requests": 10, "per_seconds": 60}',
+        "OCTAVO_WORKERS": "2",
+        "OCTAVO_METRICS": "false",
+        "OCTAVO_LOG_FORMAT": "json",
+        "OCTAVO_LOG_LEVEL": "info",
+        "OCTAVO_ACCESS_LOG": "true",
+        "OCTAVO_QUERY_LOG": "udp:127.0.0.1:9000",
+        "OCTAVO_QUERY_LOG_TEXT": "false",
         "OCTAVO_RERANKER": '{"url": "http://127.0.0.1:8080/v1", "model": "m", "key_env": "RERANK_KEY"}',
         "OCTAVO_POLL_SECONDS": "0",
         "OCTAVO_KEEP_RELEASES": "3",
@@ -134,6 +155,8 @@ def test_every_setting_has_a_variable(tmp_path: Path):
     assert settings.allowed_hosts == ("kb.example.org", "10.0.0.7:80")
     assert settings.keys == (Key("a", HASH, ("*",)),)
     assert settings.rate_limit == RateLimit(10, 60)
+    assert (settings.workers, settings.metrics, settings.log_format, settings.log_level) == (2, False, "json", "info")
+    assert (settings.access_log, settings.query_log, settings.query_log_text) == (True, "udp:127.0.0.1:9000", False)
     assert settings.reranker == RerankerSettings(url="http://127.0.0.1:8080/v1", model="m", key_env="RERANK_KEY")
     assert settings.mount == (f"tiny@{HASH}", "notes@0123456789ab")
     assert (settings.poll_seconds, settings.keep_releases) == (0, 3)
@@ -280,6 +303,20 @@ def test_the_files_of_the_examples_are_those_that_the_command_prints(
             )
             for name in ("OCTAVO_KEY", "a b", "1", "")
         ),
+        *(
+            pytest.param(f"query_log: '{where}'", "query_log: expected stdout, unix:/path or udp:host:port", id=where)
+            for where in (
+                "",
+                "stderr",
+                "queries.log",
+                "unix:queries",
+                "udp:127.0.0.1",
+                "tcp:127.0.0.1:9",
+                "udp:h:123456",
+            )
+        ),
+        pytest.param("workers: 0", "workers: found 0, expected to be greater than or equal to 1", id="no worker"),
+        pytest.param("log_level: loud", "log_level: found 'loud', expected to be 'debug', 'info'", id="log level"),
         pytest.param("keys: []", "keys: found a list, expected to have at least 1 item", id="no keys"),
         pytest.param("keys:", "keys: found nothing, expected to be a valid array", id="keys of nothing"),
         pytest.param(f"keys: [{A_KEY}, {A_KEY}]", "keys: two have the same name, expected different ones", id="twice"),

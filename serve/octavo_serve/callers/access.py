@@ -25,13 +25,13 @@ from octavo_serve.over_http.edge import PROBES, STRANGER
 from octavo_serve.over_http.page import wants_page
 from octavo_serve.over_http.problems import octavo_problem, problem
 from octavo_serve.settings import ServerSettings
+from octavo_serve.watching.notes import note_caller
 
 if TYPE_CHECKING:
     from octavo_serve.callers.tokens import TokenVerifier
 
 _LIBRARY = "octavo.library"
 _VIEW = "octavo.view"
-_CALLER = "octavo.caller"
 _KEY_BYTES = re.compile(KEY.pattern.encode())
 _CREDENTIAL_BYTES = re.compile(rb"(?:^|&)access_token=|(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]+\.eyJ|" + _KEY_BYTES.pattern)
 """A key, a JWT, or what RFC 6750 2.3 calls a token. Nothing here is tried again from within a match: it is linear."""
@@ -47,6 +47,11 @@ class Caller:
     """The packs that are there for the caller; None for all."""
     lacks: Resource | None = None
     """What it asks for and has no scope for; None where nothing is missing."""
+
+    @property
+    def shown(self) -> str:
+        """The name as a log may have it: one line of printable ASCII."""
+        return "/".join(ascii(part)[1:-1][:100] for part in self.name)
 
 
 class AccessRefused(Exception):  # noqa: N818  # of a stranger; nothing here is in error
@@ -76,12 +81,6 @@ def view_of(scope: Scope) -> View:
     if view is None:
         raise RuntimeError("a caller without a key was let in")
     return view
-
-
-def name_of(scope: Scope) -> str | None:
-    """The caller's name for a log, one line of printable ASCII: the key's, or a token's client and subject."""
-    caller: Caller | None = scope[_CALLER]
-    return None if caller is None else "/".join(ascii(part)[1:-1][:100] for part in caller.name)
 
 
 class Access:
@@ -125,6 +124,7 @@ class Access:
                 caller = await self._authenticate(scope)
             except AccessRefused as refused:
                 refusal = refused.response
+            note_caller(caller.shown if caller else None)
         open_to_all = scope["path"] in PROBES or wants_page(scope)
         if open_to_all:
             # Probes have no key, and are not to be turned away for asking often. The page asks people for theirs.
@@ -135,7 +135,7 @@ class Access:
             refusal = _forbidden(caller.lacks)
         library = self._current()
         view = None if self._closed and caller is None else View(library, caller.slugs if caller else None)
-        await (refusal or self._app)({**scope, _LIBRARY: library, _VIEW: view, _CALLER: caller}, receive, send)
+        await (refusal or self._app)({**scope, _LIBRARY: library, _VIEW: view}, receive, send)
 
     async def _authenticate(self, scope: Scope) -> Caller:
         resource = resource_at(self._oauth, scope["path"]) if self._oauth else None

@@ -87,8 +87,8 @@ def opened_packs(arguments: Namespace) -> Any:
     return catalog
 
 
-def servable(dist: Path, today: date | None, audience: str, operator: Any, **options: Any) -> Any:
-    """The releases of a server, which tells what it does not serve; `options` as of `Releases`.
+def servable(dist: Path, today: date | None, audience: str, operator: Any, *, tell: bool = True, **options: Any) -> Any:
+    """The releases of a server; `tell` says on stderr what is not served. `options` are as of `Releases`.
 
     Raises ArtifactError when that is everything.
     """
@@ -98,6 +98,8 @@ def servable(dist: Path, today: date | None, audience: str, operator: Any, **opt
     catalog = releases.current
     if not catalog.packs:
         raise ArtifactError(f"no pack can be served: {_reasons(catalog)}")
+    if not tell:
+        return releases
     for slug, reason in catalog.refused.items():
         print(f"octavo: refused {slug}: {reason}", file=sys.stderr)
     for slug, pack in catalog.packs.items():

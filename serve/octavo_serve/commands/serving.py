@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from datetime import date
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from octavo_artifact.command import Command
 from octavo_artifact.errors import ConfigError
@@ -23,6 +24,9 @@ from octavo_serve.commands.arguments import (
     servable,
     today_argument,
 )
+
+if TYPE_CHECKING:
+    from octavo_serve.settings import ServerSettings
 
 
 def _serve_arguments(parser: ArgumentParser) -> None:
@@ -50,51 +54,70 @@ def _serve_arguments(parser: ArgumentParser) -> None:
         metavar="URL",
         help="web origin to accept besides localhost",
     )
+    parser.add_argument("--workers", type=int, metavar="N", help="processes that answer (1)")
+    parser.add_argument("--access-log", action="store_true", default=None, help="log a line for each request")
+    _query_log_argument(parser, "stdout, unix:/path or udp:host:port")
 
 
-def _log() -> None:
-    """Say on stderr what the server did by itself, and what went wrong."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("octavo: %(message)s"))
-    logger = logging.getLogger("octavo_serve")
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
+def _query_log_argument(parser: ArgumentParser, expected: str) -> None:
+    parser.add_argument(
+        "--query-log", metavar="WHERE", help=f"write a JSON line for each question to packs: to {expected}"
+    )
 
 
 def _serve(arguments: Namespace) -> int:
     from octavo_serve.configuration import configure
     from octavo_serve.over_http.run import address, bind, serve
-    from octavo_serve.rerank import open_reranker
-    from octavo_serve.search import Operator
+    from octavo_serve.watching.logs import configure_logs
+    from octavo_serve.watching.traces import start_traces
 
-    names = ("dist", "audience", "lexical_only", "host", "port", "allowed_hosts", "allowed_origins")
+    names = "dist audience lexical_only host port allowed_hosts allowed_origins workers access_log query_log".split()
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
     settings = configure(arguments.config, os.environ, given)
     if settings.dist is None:
         raise ConfigError("dist: missing, expected a folder of releases: `octavo serve DIST`, or `dist` in octavo.yaml")
-    reranker = open_reranker(settings.reranker, os.environ) if settings.reranker else None
-    operator = Operator(settings.retrieval, reranker, settings.lexical_only)
-    releases = servable(
-        settings.dist,
-        arguments.today,
-        settings.audience,
-        operator,
-        keep=settings.keep_releases,
-        mount=settings.mount,
-    )
+    configure_logs(settings)
+    releases = _open_library(settings, arguments.today, tell=True)
     for key in settings.keys:
         for slug in sorted((key.slugs or frozenset()) - releases.packs.keys()):
             print(f"octavo: key {key.name} is for {slug}, which is not served", file=sys.stderr)
     listener = bind(settings)
-    _log()
     # Until the server listens for it, which it does once it runs: before, it would be the end.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    _announce(address(listener), list(releases.packs.values()), keyed=bool(settings.keys))
+    # whoever reads the query log from stdout gets nothing else there
+    stream = sys.stderr if settings.query_log == "stdout" else sys.stdout
+    _announce(address(listener), list(releases.packs.values()), stream, keyed=bool(settings.keys or settings.oauth))
+    if settings.workers > 1:
+        from octavo_serve.over_http.processes import serve_by_processes
+
+        del releases  # they were opened to see whether they can be
+        serve_by_processes(partial(_open_library, settings, arguments.today), settings, listener)
+        return 0
+    start_traces()
     serve(releases, settings, listener)
     return 0
 
 
-def _announce(address: str, packs: list[Any], *, keyed: bool) -> None:
+def _open_library(settings: ServerSettings, today: date | None, *, tell: bool = False) -> Any:
+    """The packs that a server serves; `tell` the operator what is not served, and why. Raises ArtifactError."""
+    from octavo_serve.rerank import open_reranker
+    from octavo_serve.search import Operator
+
+    assert settings.dist is not None
+    reranker = open_reranker(settings.reranker, os.environ) if settings.reranker else None
+    operator = Operator(settings.retrieval, reranker, settings.lexical_only)
+    return servable(
+        settings.dist,
+        today,
+        settings.audience,
+        operator,
+        tell=tell,
+        keep=settings.keep_releases,
+        mount=settings.mount,
+    )
+
+
+def _announce(address: str, packs: list[Any], stream: TextIO, *, keyed: bool) -> None:
     """Where the server is, what it serves, and a client configuration ready to paste."""
     lines = [f"Octavo serves {len(packs)} pack{'s' * (len(packs) != 1)} on {address}", ""]
     for pack in packs:
@@ -116,7 +139,7 @@ def _announce(address: str, packs: list[Any], *, keyed: bool) -> None:
         "",
         "Ctrl-C stops the server.",
     ]
-    print("\n".join(lines), flush=True)
+    print("\n".join(lines), file=stream, flush=True)
 
 
 def _stdio_arguments(parser: ArgumentParser) -> None:
@@ -124,17 +147,24 @@ def _stdio_arguments(parser: ArgumentParser) -> None:
     today_argument(parser)
     audience_argument(parser)
     lexical_argument(parser)
+    _query_log_argument(parser, "unix:/path or udp:host:port")
 
 
 def _stdio(arguments: Namespace) -> int:
     from octavo_serve.over_mcp.stdio import run_stdio
     from octavo_serve.search import Operator
     from octavo_serve.settings import ServerSettings
+    from octavo_serve.watching.logs import configure_logs
+    from octavo_serve.watching.traces import start_traces
 
     operator = Operator(lexical_only=bool(arguments.lexical_only))
-    _log()
-    keep = ServerSettings().keep_releases
-    run_stdio(servable(arguments.dist, arguments.today, arguments.audience, operator, keep=keep))
+    if arguments.query_log == "stdout":
+        raise ConfigError("--query-log: stdout is the protocol's here, expected unix:/path or udp:host:port")
+    settings = ServerSettings(query_log=arguments.query_log)
+    configure_logs(settings)
+    catalog = servable(arguments.dist, arguments.today, arguments.audience, operator, keep=settings.keep_releases)
+    start_traces()
+    run_stdio(catalog, settings)
     return 0
 
 

@@ -26,8 +26,10 @@ from octavo_serve.over_http.health import Health
 from octavo_serve.over_http.problems import on_exception, on_http_exception, on_octavo_error
 from octavo_serve.over_http.routes import Routes
 from octavo_serve.over_mcp.host import McpHost
-from octavo_serve.releases import current, following
+from octavo_serve.releases import Releases, current, following
 from octavo_serve.settings import ServerSettings
+from octavo_serve.watching.middleware import Named, Watched, watch_routes
+from octavo_serve.watching.watch import Watch
 
 if TYPE_CHECKING:
     from octavo_serve.callers.tokens import TokenVerifier
@@ -48,20 +50,25 @@ def create_app(
     stopping: Callable[[], bool] = lambda: False,
     wall_clock: Callable[[], float] = time,
 ) -> ASGIApp:
-    """The application that serves `library`: routes inside, before them who may see what, the guard outermost.
+    """The application that serves `library`: routes inside, before them who may see what, and the guard;
+    outermost whoever watches.
 
     If the library is live, each request gets what is current when it begins. `clock` gives nanoseconds that never go
     back, for the rate limit and the age of an issuer's keys, `wall_clock` seconds since 1970, for when keys and tokens
     expire; `stopping` tells whether the server was asked to end.
     """
-    workers = Workers(settings.answer_timeout)
+    watch = Watch(settings)
+    workers = Workers(settings.answer_timeout, watch.observe)
     mcp = McpHost(workers, public=not (settings.keys or settings.oauth))
     tokens = open_tokens(settings.oauth, clock, wall_clock) if settings.oauth else None
+    if isinstance(library, Releases):
+        library.observe = watch.count_swap
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(mcp.run)
+            tasks.start_soon(watch.run, workers)
             async with following(library, settings.poll_seconds, hangup=True):
                 try:
                     yield
@@ -70,6 +77,7 @@ def create_app(
                     if tokens is not None:
                         await tokens.close()
                     tasks.cancel_scope.cancel()
+                    watch.close()
 
     app = Starlette(
         routes=[
@@ -78,6 +86,7 @@ def create_app(
             Route("/mcp", mcp),
             Route("/packs/{slug}/mcp", mcp),
             *(metadata_routes(settings.oauth) if settings.oauth else ()),
+            *watch_routes(watch, workers),
         ],
         exception_handlers={
             OctavoError: on_octavo_error,
@@ -88,5 +97,5 @@ def create_app(
     )
     # A redirect would repeat the client's Host; no path here ends in a slash.
     app.router.redirect_slashes = False
-    access = Access(app, lambda: current(library), settings, clock, wall_clock=wall_clock, verifier=tokens)
-    return Edge(access, settings)
+    access = Access(Named(app), lambda: current(library), settings, clock, wall_clock=wall_clock, verifier=tokens)
+    return Watched(Edge(access, settings), watch)

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from octavo_artifact.errors import NotFoundError, OctavoError, RequestError
 from octavo_serve.faces import RETRY_AFTER, UnavailableError, message
+from octavo_serve.watching.notes import current
 
 PROBLEM = "application/problem+json"
 
@@ -20,12 +21,18 @@ _logger = logging.getLogger(__name__)
 def problem(
     status: int, detail: str | None = None, *, field: str | None = None, headers: dict[str, str] | None = None
 ) -> Response:
-    """A response that says what is wrong; `type` is `about:blank`, so `title` is the status in words."""
-    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
+    """A response that says what is wrong; `type` is `about:blank`, so `title` is the status in words.
+
+    A failure of the server names the request, for its log says more of it than the client may know.
+    """
+    body: dict[str, str | int] = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
     if detail is not None:
         body["detail"] = detail
     if field is not None:
         body["field"] = field
+    note = current.get()
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR and note is not None:
+        body["request_id"] = note.request_id
     # Without this a cache may keep some of them, 404 for one, as long as it likes (RFC 9111 4.2.2).
     headers = {"Cache-Control": "no-store", **(headers or {})}
     return JSONResponse(body, status, headers, media_type=PROBLEM)

@@ -18,27 +18,52 @@ from octavo_serve.faces import Library
 from octavo_serve.over_http.app import create_app
 from octavo_serve.over_http.edge import MAX_HEAD
 from octavo_serve.settings import ServerSettings
+from octavo_serve.watching.logs import OTHERS
+
+_QUEUE = 1024
+"""Connections that may wait to be accepted."""
 
 
 def bind(settings: ServerSettings) -> socket.socket:
     """A socket that listens at the settings' host and port; raises ConfigError naming both.
 
-    It is made before the server starts, so that a port in use is told at once and port 0 has its number.
+    It is made before the server starts, so that a port in use is told at once and port 0 has its number. Several
+    workers need siblings of it, see `sibling`.
     """
+    if settings.workers > 1 and not hasattr(socket, "SO_REUSEPORT"):
+        raise ConfigError(f"workers: {settings.workers}, expected 1: this system deals out no connections")
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
+        family, _, _, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        listener = socket.socket(family, kind, protocol)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
-            listener.listen(1024)
-        except OSError:
+        listener = _listen(family, address)
+        if settings.workers > 1:
+            # Only a socket that does not share its port is told that somebody else has it.
+            address = listener.getsockname()
             listener.close()
-            raise
+            listener = _listen(family, address, shared=True)
     except OSError as error:
         raise ConfigError(f"cannot listen on host {settings.host}, port {settings.port}: {error.strerror}") from error
+    return listener
+
+
+def sibling(listener: socket.socket) -> socket.socket:
+    """Another socket at the same port: the system deals connections out to all that share it."""
+    return _listen(listener.family, listener.getsockname(), shared=True)
+
+
+def _listen(family: int, address: Any, *, shared: bool = False) -> socket.socket:
+    # Named, for asyncio switches Nagle's algorithm off for what it knows as TCP only: else answers wait 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind(address)
+        listener.listen(_QUEUE)
+    except OSError:
+        listener.close()
+        raise
     return listener
 
 
@@ -49,7 +74,7 @@ def address(listener: socket.socket) -> str:
 
 
 def make_server(library: Library, settings: ServerSettings) -> uvicorn.Server:
-    """The uvicorn server of `library`; it logs problems only, through `logging`, and is quiet otherwise."""
+    """The uvicorn server of `library`; it logs through `logging`."""
     stopping = Event()
     config = uvicorn.Config(
         create_app(library, settings, stopping=stopping.is_set),
@@ -57,7 +82,7 @@ def make_server(library: Library, settings: ServerSettings) -> uvicorn.Server:
         ws="none",
         lifespan="on",
         log_config=None,
-        log_level="warning",
+        log_level=OTHERS[settings.log_level].lower(),
         access_log=False,
         proxy_headers=False,
         server_header=False,

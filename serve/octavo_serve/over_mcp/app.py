@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any
 
 import mcp.types as t
@@ -26,11 +25,13 @@ from octavo_serve.faces import Pack, UnavailableError, Workers, message, pack_of
 from octavo_serve.introduction import introduce, point_to_skills
 from octavo_serve.over_mcp.completions import complete
 from octavo_serve.over_mcp.endpoint import Context, Find, endpoint_of
+from octavo_serve.over_mcp.noting import Noting
 from octavo_serve.over_mcp.offers import Prompts, contents, listed, templates
 from octavo_serve.over_mcp.paging import cursor_of, page_after
 from octavo_serve.over_mcp.skill_methods import EXTENSION, offer_skills
 from octavo_serve.over_mcp.tools import TOOLS, Tool, described
 from octavo_serve.requests import SearchRequest, parse_request
+from octavo_serve.watching.traces import are_traces_wanted
 
 PAGE = 200
 """Resources, templates or prompts on a page of their list."""
@@ -108,10 +109,10 @@ def make_server(find: Find, workers: Workers, *, public: bool = False) -> Server
             return {**result, "instructions": instructions(find(ctx).packs)}
         return result
 
-    if find_spec("opentelemetry.sdk") is None:
-        # Spans go nowhere without the SDK, and cost a tenth of each request.
+    if not are_traces_wanted():
+        # Spans go nowhere, and cost a tenth of each request.
         server.middleware.clear()
-    server.middleware += [_conceal, introduce_to_2025]
+    server.middleware += [Noting(frozenset(TOOLS)), _conceal, introduce_to_2025]
     return server
 
 

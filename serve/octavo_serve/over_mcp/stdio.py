@@ -10,6 +10,7 @@ import anyio
 from octavo_serve.faces import Library, Workers
 from octavo_serve.releases import current, following
 from octavo_serve.settings import ServerSettings
+from octavo_serve.watching.watch import Watch
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -17,23 +18,23 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
 
-def run_stdio(library: Library) -> None:
+def run_stdio(library: Library, settings: ServerSettings | None = None) -> None:
     """Serve until the client closes our standard input; nothing but JSON-RPC is written to standard output."""
     try:
-        anyio.run(_serve, library)
+        anyio.run(_serve, library, settings or ServerSettings())
     except* (BrokenPipeError, anyio.BrokenResourceError):
         # The client went away without reading; nobody is left to tell.
         pass
 
 
-async def _serve(library: Library) -> None:
+async def _serve(library: Library, settings: ServerSettings) -> None:
     from mcp.server.stdio import stdio_server
 
     from octavo_serve.over_mcp.app import make_server
     from octavo_serve.over_mcp.endpoint import Endpoint
 
-    settings = ServerSettings()
-    workers = Workers(settings.answer_timeout)
+    watch = Watch(settings)
+    workers = Workers(settings.answer_timeout, watch.observe)
     server = make_server(lambda ctx: Endpoint(current(library)), workers)
     asked, incoming = anyio.create_memory_object_stream["SessionMessage | Exception"]()
     outgoing, answered = anyio.create_memory_object_stream["SessionMessage"]()
@@ -52,6 +53,7 @@ async def _serve(library: Library) -> None:
             await server.run(incoming, outgoing, server.create_initialization_options())
     finally:
         workers.close()
+        watch.close()
 
 
 class _Relay:

@@ -27,7 +27,7 @@ from authority import new_key as new_private_key
 from listening import CALL, ERAS, Clock, Running, connected, listening
 from octavo_artifact.errors import ConfigError
 from octavo_artifact.ids import sha256_hex
-from octavo_serve.callers.access import Caller, name_of
+from octavo_serve.callers.access import Caller
 from octavo_serve.callers.issuer_keys import AGAIN
 from octavo_serve.callers.keys import Key, new_key
 from octavo_serve.callers.oauth import METADATA, OAuthSettings, metadata_at, resource_at
@@ -406,11 +406,9 @@ def test_a_token_is_in_no_log_no_answer_and_no_request_to_the_issuer(guarded: Gu
 
 def test_what_a_token_says_cannot_forge_a_line_of_the_log():
     caller = Caller(("token", "agent\r\n7", "ada\x1b[31m\u202e" + "x" * 500), None)
-    name = name_of({"octavo.caller": caller})
-    assert name is not None
+    name = caller.shown
     assert name.startswith(r"token/agent\r\n7/ada\x1b[31m\u202exxx")
     assert (name.isascii(), name.isprintable(), len(name) < 250) == (True, True, True)
-    assert name_of({"octavo.caller": None}) is None
 
 
 # Keys that change, an issuer that is away, callers that ask too often

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from asking import Ask, serving
 from fakes import DIGEST, SECRET, FakeLibrary, FakePack
 from octavo_serve.faces import UnavailableError, Workers
 from octavo_serve.over_http.parameters import request_of_query
+from octavo_serve.over_http.run import bind
 from octavo_serve.requests import DEFAULT_TOKENS, SearchRequest
 from octavo_serve.settings import ServerSettings
 
@@ -154,7 +156,12 @@ def test_another_method_is_refused_with_those_allowed(one: Ask, method: str, pat
 def test_a_failure_of_the_server_is_not_explained_to_the_client(one: Ask, query: str):
     answer = one("/search", q=query)
     assert answer.status == 500
-    assert answer.json == {"type": "about:blank", "title": "Internal Server Error", "status": 500}
+    assert answer.json == {
+        "type": "about:blank",
+        "title": "Internal Server Error",
+        "status": 500,
+        "request_id": answer.headers["x-request-id"],
+    }
 
 
 def test_a_pack_that_hangs_is_given_up_and_the_client_told_to_retry():
@@ -197,6 +204,14 @@ def test_work_that_was_given_up_and_had_not_begun_is_never_done():
 
     asyncio.run(overload())
     assert 0 < len(begun) < 64
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_answers_do_not_wait_for_a_client_to_acknowledge_their_head(workers: int):
+    listener = bind(ServerSettings(port=0, workers=workers))
+    # asyncio sets TCP_NODELAY on connections of what it knows as TCP
+    assert listener.proto == socket.IPPROTO_TCP
+    listener.close()
 
 
 def test_health_lists_what_is_served_and_what_is_refused(two: Ask):
