@@ -17,6 +17,7 @@ import regex
 from tokenizers import Tokenizer
 
 import octavo_build
+from octavo_artifact.ids import document_uri
 from octavo_artifact.layout import DOCUMENTS, PASSAGES
 from octavo_artifact.schema import Document, Passage
 from octavo_artifact.text import heading_line, unix_lines
@@ -455,9 +456,10 @@ def test_the_payload_of_a_data_uri_is_in_nothing_but_the_file(messy: OpenPack, t
 
 @pytest.mark.parametrize("name", NAMES)
 def test_any_name_is_read_by_its_uri(messy: OpenPack, name: str) -> None:
-    (listed,) = [each for each in messy.resources() if each.name == unicodedata.normalize("NFC", name)]
+    path = unicodedata.normalize("NFC", name)
+    (listed,) = [each for each in messy.resources() if each.uri == document_uri(messy.slug, path)]
     assert messy.resource(listed.uri)[1] == f"# About\n\nThis is file {NAMES.index(name)}.\n".encode()
-    assert messy.read(ReadRequest(id=listed.uri))["path"] == listed.name
+    assert messy.read(ReadRequest(id=listed.uri))["path"] == path
 
 
 @FORMATS

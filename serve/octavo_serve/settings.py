@@ -186,7 +186,8 @@ class ServerSettings:
         str | None,
         Field(
             description="Where a JSON line goes for each question to packs: `stdout`, or a socket of datagrams, "
-            "`unix:/path` or `udp:host:port`; nowhere if absent."
+            "`unix:/path` or `udp:host:port`; nowhere if absent.",
+            examples=["unix:/run/octavo/queries"],
         ),
     ] = None
     query_log_text: Annotated[

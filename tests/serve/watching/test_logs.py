@@ -116,7 +116,9 @@ def test_a_client_may_name_its_request():
 
 
 @pytest.mark.parametrize(
-    "given", [None, b"", b"a b", b"a\r\nb", b"x" * 129, "ü".encode(), new_key().encode()], ids=repr
+    "given",
+    [None, b"", b"a b", b"a\r\nb", b"x" * 129, "ü".encode(), new_key().encode()],
+    ids="none empty space lines long not-ascii key".split(),
 )
 def test_a_name_that_is_malformed_or_secret_is_replaced(given: bytes | None):
     first, second = request_id(given), request_id(given)
