@@ -25,6 +25,9 @@ BUILD = Build(PACKS, DIST, STATE, Workers(), make_progress(bars=False), point=Fa
 EVALS = Path("evals")
 BENCHES = sorted(Path("evals/bench").glob("[a-z]*.py"))
 
+PROCESSES = "-n auto --maxprocesses 4 --dist loadfile"
+"""Of pytest: one a core, four at most; a file's tests stay together, for they share what it builds."""
+
 STATE.mkdir(exist_ok=True)
 
 
@@ -120,14 +123,12 @@ def task_lint():
 
 def task_test():
     """The default test suite."""
-    # a process a core, four at most; a file's tests stay together, for they share what it builds
-    processes = "-n auto --maxprocesses 4 --dist loadfile"
-    return {"actions": [Interactive(f"{BIN}/pytest {processes} -m 'not slow'")], "uptodate": [False]}
+    return {"actions": [Interactive(f"{BIN}/pytest {PROCESSES} -m 'not slow'")], "uptodate": [False]}
 
 
 def task_slow():
     """The tests that take longer than the default suite may."""
-    return {"actions": [Interactive(f"{BIN}/pytest -m slow")], "uptodate": [False]}
+    return {"actions": [Interactive(f"{BIN}/pytest {PROCESSES} -m slow")], "uptodate": [False]}
 
 
 def task_check():

@@ -213,8 +213,8 @@ def test_a_bad_release_is_refused_and_told_and_taken_when_it_was_mended(here: Hi
         server.process.terminate()
         said = server.process.communicate(timeout=PATIENCE)[1].splitlines()
     refused, swapped = said
-    assert refused.startswith(f"octavo: tiny: refused tiny/{here.second[:12]}/report.json: ")
-    assert swapped.startswith(f"octavo: tiny: serves {here.second[:12]} in place of {here.first[:12]}, which took ")
+    assert f" ERROR octavo_serve.releases tiny: refused tiny/{here.second[:12]}/report.json: " in refused
+    assert f" INFO octavo_serve.releases tiny: serves {here.second[:12]} in place of {here.first[:12]}, " in swapped
 
 
 def test_a_new_pack_is_served(here: History, tmp_path: Path) -> None:

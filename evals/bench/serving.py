@@ -32,9 +32,10 @@ IN_PROCESS = """
 import json, sys, time
 from pathlib import Path
 from octavo_serve.catalog import open_catalog
-from octavo_serve.requests import SearchRequest
+from octavo_serve.requests import DEFAULT_TOKENS, SearchRequest
 catalog = open_catalog(Path(sys.argv[1]))
-requests = [SearchRequest(query=text, pack=sys.argv[2]) for text in json.loads(sys.stdin.readline())]
+asked = {"pack": sys.argv[2], "max_tokens": DEFAULT_TOKENS}
+requests = [SearchRequest(query=text, **asked) for text in json.loads(sys.stdin.readline())]
 for count in map(int, sys.stdin):
     start = time.process_time()
     for number in range(count):

@@ -8,6 +8,7 @@ is written by hand, for not every mirror has it, and `npm ci` wants all that the
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import subprocess
 from functools import cache
@@ -51,10 +52,12 @@ def script(name: str) -> list[str]:
 def _installed() -> Path:
     # npm copies the lock to this place when it is done
     done, lock = PACKAGES / ".package-lock.json", HERE / "package-lock.json"
-    if not done.exists() or done.stat().st_mtime < lock.stat().st_mtime:
-        npm = shutil.which("npm")
-        if npm is None:
-            pytest.skip("no npm, which installs the packages of tests/clients/package.json")
-        command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-        subprocess.run(command, cwd=HERE, check=True, timeout=300, stdout=subprocess.DEVNULL)
+    with lock.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # tests of the suite and of the clients may run at the same time
+        if not done.exists() or done.stat().st_mtime < lock.stat().st_mtime:
+            npm = shutil.which("npm")
+            if npm is None:
+                pytest.skip("no npm, which installs the packages of tests/clients/package.json")
+            command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+            subprocess.run(command, cwd=HERE, check=True, timeout=300, stdout=subprocess.DEVNULL)
     return PACKAGES

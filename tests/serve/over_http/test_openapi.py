@@ -109,8 +109,8 @@ def test_it_is_the_same_bytes_in_every_process() -> None:
     ("examples", "keyed"),
     [
         pytest.param(4, False, id="a few requests"),
-        pytest.param(100, False, marks=pytest.mark.slow, id="many requests"),
-        pytest.param(40, True, marks=pytest.mark.slow, id="with a key"),
+        pytest.param(40, False, marks=pytest.mark.slow, id="many requests"),
+        pytest.param(15, True, marks=pytest.mark.slow, id="with a key"),
     ],
 )
 def test_the_server_does_what_it_says(built: Path, tmp_path: Path, examples: int, keyed: bool) -> None:
