@@ -12,6 +12,7 @@ import pytest
 from running import ROOT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["test", "slow"])
 def test_a_task_of_tests_fails_when_they_do(task: str, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTEST_ADDOPTS": "tests/no_such_test.py -p no:cacheprovider"}

@@ -302,6 +302,7 @@ def memory(state: Path) -> list[Path]:
     return sorted(path for path in state.rglob("*") if path.is_file() and path.name != "doit.sqlite")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["changed", "missing"])
 def test_no_file_of_the_build_s_own_memory_can_poison_a_release(
     workshop: Workshop, clean: Callable[[Mapping[str, bytes]], Tree], damage: str

@@ -101,6 +101,7 @@ def temporary(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_replaced_and_what_it_counted_stays(built: Path, temporary: Path):
     with serving(built, "--workers", "2", TMPDIR=str(temporary)) as server:
         until(lambda: len(server.workers()) == 2)
@@ -119,6 +120,7 @@ def test_a_worker_that_dies_is_replaced_and_what_it_counted_stays(built: Path, t
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_connections_that_come_at_once_go_to_all_workers(built: Path):
     with serving(built, "--workers", "2") as server:
         until(lambda: len({worker_of(server) for _ in range(20)}) == 2)
@@ -140,6 +142,7 @@ def worker_of(server: Server, connection: http.client.HTTPConnection | None = No
     return answer.headers["x-request-id"].split("-")[1]
 
 
+@pytest.mark.slow
 def test_a_port_that_workers_have_is_taken_for_others(built: Path):
     with serving(built, "--workers", "2") as server:
         port = server.address.rpartition(":")[2]
@@ -164,6 +167,7 @@ def digest_of(server: Server) -> str:
     return json.loads(server.get("/healthz"))["packs"]["tiny"]["digest"]
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_all_workers_without_a_word(built: Path):
     with serving(built, "--workers", "2") as server:
         until(lambda: len(server.workers()) == 2)
@@ -177,6 +181,7 @@ def test_ctrl_c_ends_all_workers_without_a_word(built: Path):
         assert not any(map(lives, workers))
 
 
+@pytest.mark.slow
 def test_workers_do_not_outlive_their_parent(built: Path):
     with serving(built, "--workers", "2") as server:
         until(lambda: len(server.workers()) == 2)
