@@ -36,11 +36,14 @@ from octavo_serve.requests import DEFAULT_TOKENS, SearchRequest
 catalog = open_catalog(Path(sys.argv[1]))
 asked = {"pack": sys.argv[2], "max_tokens": DEFAULT_TOKENS}
 requests = [SearchRequest(query=text, **asked) for text in json.loads(sys.stdin.readline())]
-for count in map(int, sys.stdin):
+spent, number = 0.0, 0
+for line in sys.stdin:
     start = time.process_time()
-    for number in range(count):
+    if line == "search\\n":
         catalog.search(requests[number % len(requests)])
-    print((time.process_time() - start) * 1000 / count, flush=True)
+        number += 1
+    spent += time.process_time() - start
+    print(spent * 1000, flush=True)
 """
 
 
@@ -87,9 +90,7 @@ def _costs(dist: Path, questions: Sequence[str]) -> None:
         alone.stdin.write(json.dumps(questions) + "\n")
         least = {"in process": float("inf")}
         for number in range(ROUNDS + 2):
-            alone.stdin.write(f"{ASKED}\n")
-            alone.stdin.flush()
-            costs = {"in process": float(alone.stdout.readline())}
+            costs = {"in process": _alone(alone)}
             for metrics, address, process in (("metrics", with_metrics, first), ("no metrics", without, second)):
                 for face, make in FACES.items():
                     requests = [make(PACK, text) for text in questions]
@@ -99,6 +100,18 @@ def _costs(dist: Path, questions: Sequence[str]) -> None:
         alone.stdin.close()
     for name, cost in least.items():
         print(f"{name:<16} CPU {cost:5.2f} ms a search  ({cost - least['in process']:+.2f})")
+
+
+def _alone(process: subprocess.Popen[str]) -> float:
+    """CPU milliseconds a search in process, asked one by one as a server is."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    told: list[float] = []
+    for what in ("total", *["search"] * ASKED):
+        process.stdin.write(f"{what}\n")
+        process.stdin.flush()
+        told.append(float(process.stdout.readline()))
+    return (told[-1] - told[0]) / ASKED
 
 
 def _cpu(port: int, pid: int, requests: Sequence[bytes]) -> float:
