@@ -21,5 +21,6 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ue000-\uf8f
 
 def label(text: str, limit: int | None = None) -> str:
     """The text in one line of at most `limit` characters, without those that hide, reorder or steer others."""
-    line = _CONTROLS.sub(" ", _UNSEEN.sub("", text)).strip()
+    plain = text.isascii() and text.isprintable()  # as most are, and this is asked of every line of every answer
+    line = text.strip() if plain else _CONTROLS.sub(" ", _UNSEEN.sub("", text)).strip()
     return line if limit is None or len(line) <= limit else f"{line[: limit - 1]}…"
