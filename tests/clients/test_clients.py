@@ -28,7 +28,7 @@ def test_a_client_of_others_sees_what_the_pack_holds(table: Table, client: str, 
     assert seen["version"] == CLIENTS[client].version
     assert set(TOOLS) <= {*seen["tools"]}
     assert {"ep://tiny/manifest", "ep://tiny/file/concepts/water.md", "skill://tiny/SKILL.md"} <= {*seen["resources"]}
-    assert seen["prompts"] == ["descale"]
+    assert seen["prompts"] == ["descale", "skill_tiny"]
     assert (seen["found"], seen["read"]) == ("tiny/workflows/descale", "tiny/workflows/descale")
     if CLIENTS[client].skills:
         assert {"skill://tiny/SKILL.md", "skill://tiny/concepts/water.md"} <= {*seen["skills"]}
