@@ -17,6 +17,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
+from asking import Answer
 from octavo_serve.faces import Library
 from octavo_serve.over_http.run import address, bind, make_server
 from octavo_serve.settings import ServerSettings
@@ -27,17 +28,6 @@ CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 
 OF_EACH = ("date", "x-request-id")
 """Headers that differ between answers that are the same."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
 
 
 @dataclass

@@ -26,6 +26,8 @@ from typing import Any, cast
 
 import pytest
 
+from asking import Answer
+from listening import Keeping
 from octavo_artifact.ids import sha256_hex
 from octavo_serve.callers.keys import Key, new_key
 from octavo_serve.catalog import open_catalog
@@ -193,17 +195,6 @@ def test_every_row_of_the_reference_has_its_threat(shared: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-@dataclass(frozen=True, slots=True)
 class Server:
     """A server in this process, so that its tasks can be counted and its log read."""
 
@@ -214,15 +205,6 @@ class Server:
     @property
     def tasks(self) -> int:
         return len(asyncio.all_tasks(self.loop))
-
-
-class Keeping(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.DEBUG)
-        self.records: list[logging.LogRecord] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.records.append(record)
 
 
 @contextmanager
