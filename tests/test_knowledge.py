@@ -104,6 +104,7 @@ def test_a_hit_of_the_example_is_read_by_its_uri(cached: dict[str, str]) -> None
     anyio.run(use)
 
 
+@pytest.mark.slow
 def test_nothing_but_the_protocol_is_on_stdout_while_the_example_compiles(tmp_path: Path) -> None:
     request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
@@ -129,6 +130,7 @@ def test_nothing_but_the_protocol_is_on_stdout_while_the_example_compiles(tmp_pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "ferry"]
 
 
+@pytest.mark.slow
 def test_a_changed_file_is_served_at_the_next_start_and_the_rest_is_not_done_again(tmp_path: Path) -> None:
     repository = copytree(EXAMPLE, tmp_path / "ferry")
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
@@ -146,6 +148,7 @@ def test_a_changed_file_is_served_at_the_next_start_and_the_rest_is_not_done_aga
     anyio.run(use)
 
 
+@pytest.mark.slow
 def test_one_server_has_the_documents_of_several_owners(tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     for owner in ("North Pier", "south"):

@@ -17,7 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import cycle
 from pathlib import Path
 from threading import Event, Thread
@@ -231,7 +231,9 @@ def main() -> int:
     assert outcome.warm
     assert outcome.end
     if arguments.json:
-        print(json.dumps(asdict(outcome)))
+        # asdict makes a Counter of its pairs
+        counted = replace(outcome, answers=dict(outcome.answers), digests=dict(outcome.digests))  # type: ignore[arg-type]
+        print(json.dumps(asdict(counted)))
     else:
         report(outcome, outcome.warm, outcome.end)
     wrong = list(outcome.errors)

@@ -168,6 +168,7 @@ def test_threads_change_no_answer(catalog: Catalog, requests: list[SearchRequest
     assert answers(catalog, requests, 8) == answers(catalog, requests, 1)
 
 
+@pytest.mark.slow
 @settings(max_examples=3, deadline=None, derandomize=True, suppress_health_check=QUIET, phases=[Phase.generate])
 @given(requests=st.lists(REQUESTS, min_size=40, max_size=60))
 def test_another_process_gives_the_same_answers(dist: Path, catalog: Catalog, requests: list[SearchRequest]) -> None:
