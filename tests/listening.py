@@ -84,27 +84,36 @@ class Keeping(logging.Handler):
 
 
 @contextmanager
-def listening(library: Library, settings: ServerSettings | Callable[[str], ServerSettings]) -> Generator[Running]:
-    """A server of `library` in a thread; its settings may depend on the address that it gets."""
+def all_logged() -> Generator[list[logging.LogRecord]]:
+    """What is logged in this process meanwhile, whatever its level."""
     root, kept = logging.getLogger(), Keeping()
     level = root.level
     root.addHandler(kept)
     root.setLevel(logging.DEBUG)
+    try:
+        yield kept.records
+    finally:
+        root.removeHandler(kept)
+        root.setLevel(level)
+
+
+@contextmanager
+def listening(library: Library, settings: ServerSettings | Callable[[str], ServerSettings]) -> Generator[Running]:
+    """A server of `library` in a thread; its settings may depend on the address that it gets."""
     listener = bind(ServerSettings(port=0))
     if not isinstance(settings, ServerSettings):
         settings = settings(address(listener))
-    server = make_server(library, settings)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        yield Running(address(listener), kept.records)
-    finally:
-        server.should_exit = True
-        thread.join(20)
-        listener.close()
-        root.removeHandler(kept)
-        root.setLevel(level)
-        assert not thread.is_alive()
+    with all_logged() as records:
+        server = make_server(library, settings)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield Running(address(listener), records)
+        finally:
+            server.should_exit = True
+            thread.join(20)
+            listener.close()
+            assert not thread.is_alive()
 
 
 @asynccontextmanager

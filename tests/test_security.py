@@ -27,7 +27,7 @@ from typing import Any, cast
 import pytest
 
 from asking import Answer
-from listening import Keeping
+from listening import all_logged
 from octavo_artifact.ids import sha256_hex
 from octavo_serve.callers.keys import Key, new_key
 from octavo_serve.catalog import open_catalog
@@ -209,33 +209,29 @@ class Server:
 
 @contextmanager
 def running(dist: Path, settings: ServerSettings) -> Generator[Server]:
-    kept, root, loops = Keeping(), logging.getLogger(), list[asyncio.AbstractEventLoop]()
-    level = root.level
-    root.addHandler(kept)
-    root.setLevel(logging.DEBUG)
+    loops: list[asyncio.AbstractEventLoop] = []
     listener = bind(settings)
-    server = make_server(open_catalog(dist), settings)
-    started = threading.Event()
+    with all_logged() as records:
+        server = make_server(open_catalog(dist), settings)
+        started = threading.Event()
 
-    async def serve() -> None:
-        loops.append(asyncio.get_running_loop())
-        started.set()
-        await server.serve(sockets=[listener])
+        async def serve() -> None:
+            loops.append(asyncio.get_running_loop())
+            started.set()
+            await server.serve(sockets=[listener])
 
-    thread = threading.Thread(target=asyncio.run, args=(serve(),))
-    thread.start()
-    try:
-        assert started.wait(20)
-        port = listener.getsockname()[1]
-        assert ask(port, "/search?q=water&pack=tiny").status in (200, 401)
-        yield Server(port, loops[0], kept.records)
-    finally:
-        server.should_exit = True
-        thread.join(20)
-        listener.close()
-        root.removeHandler(kept)
-        root.setLevel(level)
-        assert not thread.is_alive()
+        thread = threading.Thread(target=asyncio.run, args=(serve(),))
+        thread.start()
+        try:
+            assert started.wait(20)
+            port = listener.getsockname()[1]
+            assert ask(port, "/search?q=water&pack=tiny").status in (200, 401)
+            yield Server(port, loops[0], records)
+        finally:
+            server.should_exit = True
+            thread.join(20)
+            listener.close()
+            assert not thread.is_alive()
 
 
 @pytest.fixture(scope="module")
