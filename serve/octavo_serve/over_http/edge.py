@@ -12,6 +12,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from octavo_serve.over_http.caching import NEVER
 from octavo_serve.over_http.cors import preflight, shared
 from octavo_serve.over_http.problems import problem
 from octavo_serve.settings import AUTHORITY, ServerSettings
@@ -157,7 +158,7 @@ def _never_kept(send: Send) -> Send:
 
     async def never_kept(message: Message) -> None:
         if message["type"] == "http.response.start":
-            MutableHeaders(scope=message)["cache-control"] = "no-store"
+            MutableHeaders(scope=message)["cache-control"] = NEVER
         await send(message)
 
     return never_kept

@@ -11,9 +11,10 @@ from starlette.routing import Route
 
 from octavo_serve.callers.access import caller_of, library_of
 from octavo_serve.faces import Library, Pack
+from octavo_serve.over_http.caching import NEVER
 from octavo_serve.over_http.edge import HEALTH, READY
 
-_UNCACHED = {"cache-control": "no-store"}
+_UNCACHED = {"cache-control": NEVER}
 
 
 class Health:

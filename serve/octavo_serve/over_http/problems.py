@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from octavo_artifact.errors import NotFoundError, OctavoError, RequestError
 from octavo_serve.faces import RETRY_AFTER, UnavailableError, message
+from octavo_serve.over_http.caching import NEVER
 from octavo_serve.watching.notes import current
 
 PROBLEM = "application/problem+json"
@@ -34,7 +35,7 @@ def problem(
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR and note is not None:
         body["request_id"] = note.request_id
     # Without this a cache may keep some of them, 404 for one, as long as it likes (RFC 9111 4.2.2).
-    headers = {"Cache-Control": "no-store", **(headers or {})}
+    headers = {"Cache-Control": NEVER, **(headers or {})}
     return JSONResponse(body, status, headers, media_type=PROBLEM)
 
 

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from octavo_serve.callers.access import view_of
 from octavo_serve.faces import Workers
+from octavo_serve.over_http.caching import NEVER
 from octavo_serve.over_http.edge import is_mcp
 from octavo_serve.watching.notes import UNROUTED, Note, current, request_id
 from octavo_serve.watching.traces import request_spans
@@ -102,7 +103,7 @@ class MetricsRoute:
             raise HTTPException(404)
         self._watch.measure(self._workers)
         content, media_type = self._watch.metrics.exposition(view, request.headers.get("accept", ""))
-        return Response(content, headers={"content-type": media_type, "cache-control": "no-store"})
+        return Response(content, headers={"content-type": media_type, "cache-control": NEVER})
 
 
 def watch_routes(watch: Watch, workers: Workers) -> list[Route]:
