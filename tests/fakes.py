@@ -10,6 +10,9 @@ from datetime import date
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
+from numpy.typing import NDArray
+
 from octavo_artifact.errors import ArtifactError, NotFoundError, RequestError
 from octavo_artifact.manifest import Manifest
 from octavo_artifact.schema import EncoderSpec, Resource
@@ -96,6 +99,9 @@ class FakePack:
             f"ep://{self.slug}/manifest": ("application/json", b'{"a":null}\n'),
             **{f"ep://{self.slug}/file/{n:04}.md": ("text/markdown", b"") for n in range(FILES - 4)},
         }
+
+    def encode(self, text: str) -> NDArray[np.float32]:
+        raise ArtifactError("no encoder")
 
     def search(self, request: SearchRequest) -> SearchResult:
         if request.query == "crash":

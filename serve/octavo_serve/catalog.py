@@ -23,7 +23,7 @@ from octavo_serve import reading
 from octavo_serve.callers.views import allowed, choose
 from octavo_serve.collection import Collection, Index
 from octavo_serve.completion import Names
-from octavo_serve.encoder import AbsentEncoder, Encoder, open_encoder
+from octavo_serve.encoder import AbsentEncoder, Encoder, Vector, open_encoder
 from octavo_serve.graph import Relations, traverse
 from octavo_serve.lexical import LexicalIndex
 from octavo_serve.prompts import Prompt, list_prompts
@@ -87,6 +87,10 @@ class OpenPack:
     def search(self, request: SearchRequest) -> SearchResult:
         """Find passages."""
         return search(self._collection, request, request.as_of or self.day(), self._parameters, self._operator)
+
+    def encode(self, text: str) -> Vector:
+        """The vector of a text, as of a query; see `encoder.Encoder.encode`."""
+        return self._encoder.encode(text)
 
     def compare(self, request: SearchRequest) -> Features | None:
         """What the relevance gate would judge a search by; for calibration."""

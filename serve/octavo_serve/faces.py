@@ -25,6 +25,7 @@ from octavo_serve.skills import Entry, Skill
 
 if TYPE_CHECKING:
     from octavo_serve.catalog import Refusal
+    from octavo_serve.encoder import Vector
 
 RETRY_AFTER = 1
 """Seconds after which a client that was turned away may ask again."""
@@ -48,6 +49,10 @@ class Pack(Protocol):
     @property
     def degraded(self) -> str | None:
         """Why it is searched by words only; None when it is not."""
+        ...
+
+    def encode(self, text: str) -> Vector:
+        """The vector of a text by the pack's encoder, float32 [dim]; raises whatever its runtime does."""
         ...
 
     def search(self, request: SearchRequest) -> SearchResult: ...  # noqa: D102

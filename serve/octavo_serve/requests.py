@@ -18,6 +18,8 @@ from octavo_artifact.parameters import DEFAULTS, GateMode, Retrieval, Tier
 
 MAX_QUERY = 2000
 MAX_RESULTS = 50
+MAX_SOURCES = 20
+"""Passages that an answer may rest on."""
 MAX_DEPTH = 3
 MAX_NODES = 100
 MIN_TOKENS = 500
@@ -236,6 +238,43 @@ class TopicsRequest(_Request):
 class PacksRequest(_Request):
     """List the packs."""
 
+    as_of: AsOf = None
+
+
+class Filters(_Request):
+    """Which documents may answer; as of a search."""
+
+    type: Annotated[str | None, Field(max_length=200, description="Only documents of this type.")] = None
+    tags: Annotated[
+        tuple[Annotated[str, Field(max_length=200)], ...],
+        # JSON has lists
+        Field(strict=False, max_length=20, description="Only documents that carry all of these tags."),
+    ] = ()
+    path: Annotated[
+        str | None, Field(max_length=2000, description="Only documents in this folder of the pack, or this one file.")
+    ] = None
+    tier: Annotated[Tier | None, Field(description="Only documents of this context tier.")] = None
+    verified_within: Annotated[
+        int | None, Field(ge=0, le=36_500, description="Only documents that were verified in so many days.")
+    ] = None
+
+
+class AskRequest(_Request):
+    """Answer a question from a pack, with citations."""
+
+    question: Annotated[str, Field(min_length=1, max_length=MAX_QUERY, description="The question, in plain words.")]
+    pack: Annotated[
+        str | None,
+        Field(
+            description="Slug of the pack to ask, with `@` and a digest for one of its releases; without it all packs "
+            "are asked, and ranked together."
+        ),
+    ] = None
+    k: Annotated[
+        int | None,
+        Field(ge=1, le=MAX_SOURCES, description="Passages to answer from at most; the server's choice without it."),
+    ] = None
+    filters: Annotated[Filters, Field(description="Which documents may answer.")] = Filters()
     as_of: AsOf = None
 
 

@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field
 
 from octavo_artifact.errors import ConfigError
 from octavo_artifact.parameters import read_retrieval
+from octavo_serve.answering.settings import AnswerSettings
 from octavo_serve.callers.keys import Key
 from octavo_serve.callers.oauth import OAuthSettings
 from octavo_serve.callers.rates import RateLimit
@@ -193,6 +194,13 @@ class ServerSettings:
     query_log_text: Annotated[
         bool, Field(description="Write queries as they are; else their sha256, which tells repetitions only.")
     ] = True
+    answers: Annotated[
+        AnswerSettings | None,
+        Field(
+            description="Who writes answers to questions; nobody if absent.",
+            examples=[{"model": {"url": "http://127.0.0.1:8080/v1"}}],
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:

@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 
 from octavo_artifact.errors import ConfigError
 from octavo_artifact.schema import AUDIENCES
+from octavo_serve.answering.settings import AnswerSettings, ModelSettings
 from octavo_serve.callers.keys import Key, new_key
 from octavo_serve.callers.oauth import OAuthSettings
 from octavo_serve.callers.rates import RateLimit
@@ -53,6 +54,7 @@ log_level: info
 access_log: true
 query_log: unix:/run/queries
 query_log_text: false
+answers: {{model: {{url: "http://127.0.0.1:8080/v1", context_tokens: 8192}}, passages: 4}}
 """
 
 
@@ -91,6 +93,7 @@ def test_every_key_of_the_file_is_a_setting(file: Path):
         access_log=True,
         query_log="unix:/run/queries",
         query_log_text=False,
+        answers=AnswerSettings(ModelSettings("http://127.0.0.1:8080/v1", context_tokens=8192), passages=4),
     )
     assert read_file(file).keys() == {field.name for field in fields(ServerSettings)}
 
@@ -141,6 +144,7 @@ def test_every_setting_has_a_variable(tmp_path: Path):
         "OCTAVO_ACCESS_LOG": "true",
         "OCTAVO_QUERY_LOG": "udp:127.0.0.1:9000",
         "OCTAVO_QUERY_LOG_TEXT": "false",
+        "OCTAVO_ANSWERS": '{"model": {"url": "http://127.0.0.1:8080/v1"}}',
         "OCTAVO_RERANKER": '{"url": "http://127.0.0.1:8080/v1", "model": "m", "key_env": "RERANK_KEY"}',
         "OCTAVO_POLL_SECONDS": "0",
         "OCTAVO_KEEP_RELEASES": "3",

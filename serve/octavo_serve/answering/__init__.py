@@ -1,0 +1,1 @@
+"""Cited answers: a question answered from a pack by a language model that the operator chose."""

@@ -1,0 +1,100 @@
+"""The checks of a finished answer: what each cited sentence rests on, to the byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from octavo_artifact.ids import sha256_hex
+from octavo_serve.answering.citations.sentences import CitedSentence, cited_sentences
+from octavo_serve.answering.citations.support import Verdict, check
+from octavo_serve.answering.prompt import Shown
+from octavo_serve.answering.results import AnswerCitation, Evidence, Uncited, Unsupported
+from octavo_serve.answering.retriever import Encode
+
+EncoderOf = Callable[[Shown], Encode | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What the check of an answer found."""
+
+    citations: tuple[AnswerCitation, ...] = ()
+    unsupported: tuple[Unsupported, ...] = ()
+    uncited: tuple[Uncited, ...] = ()
+
+
+def check_answer(answer: str, sources: Sequence[Shown], encoder_of: EncoderOf) -> Checked:
+    """Each sentence that cites, against each source that it cites, in the order of the answer.
+
+    A sentence is unsupported when none of these supports it, nor all of them together; the others are looked at then.
+    """
+    citations: list[AnswerCitation] = []
+    unsupported: list[Unsupported] = []
+    uncited: list[Uncited] = []
+    for sentence in cited_sentences(answer):
+        numbers = [number for number in sentence.numbers if number <= len(sources)]
+        if not numbers:
+            uncited.append({"sentence": sentence.text, "range": [sentence.start, sentence.end]})
+            continue
+        verdicts = {number: _verdict(sentence, sources[number - 1], encoder_of) for number in numbers}
+        citations += [_citation(sentence, number, sources[number - 1], verdicts[number]) for number in numbers]
+        if any(each.supported for each in verdicts.values()):
+            continue
+        if len(numbers) > 1 and _verdict(sentence, _joined(sources, numbers), encoder_of).supported:
+            continue
+        best = max(verdicts.values(), key=lambda each: each.score)
+        others = (number for number in range(1, len(sources) + 1) if number not in numbers)
+        found = [n for n in others if _verdict(sentence, sources[n - 1], encoder_of).supported]
+        unsupported.append(
+            {
+                "sentence": sentence.text,
+                "range": [sentence.start, sentence.end],
+                "numbers": numbers,
+                "reason": best.reason or "terms",
+                "supported_by": found[0] if found else None,
+            }
+        )
+    return Checked(tuple(citations), tuple(unsupported), tuple(uncited))
+
+
+def _verdict(sentence: CitedSentence, source: Shown, encoder_of: EncoderOf) -> Verdict:
+    context = "\n".join([source.hit["title"], *source.hit["heading_path"]])
+    return check(sentence.text, source.text, encoder_of(source), context)
+
+
+def _joined(sources: Sequence[Shown], numbers: Sequence[int]) -> Shown:
+    """What several sources say together, where a sentence takes a part from each."""
+    cited = [sources[number - 1] for number in numbers]
+    return Shown(cited[0].hit, "\n\n".join(each.text for each in cited))
+
+
+def _citation(sentence: CitedSentence, number: int, source: Shown, verdict: Verdict) -> AnswerCitation:
+    return {
+        "sentence": sentence.text,
+        "range": [sentence.start, sentence.end],
+        "number": number,
+        "supported": verdict.supported,
+        "score": round(verdict.score, 4),
+        "evidence": evidence(source, verdict.span),
+    }
+
+
+def evidence(source: Shown, span: tuple[int, int]) -> Evidence:
+    """Characters `span` of a source as bytes of its file; the whole passage where its text is not the file's."""
+    hit = source.hit
+    start, end = hit["byte_range"]
+    written = hit["text"].removeprefix(hit["added_text"])
+    first, last = (max(0, offset - len(hit["added_text"])) for offset in span)
+    data = written.encode()
+    if "shown_range" in hit or sha256_hex(data) != hit["span_sha256"] or first >= last:
+        byte_range, sha256 = [start, end], hit["span_sha256"]
+    else:
+        begin, stop = (len(written[:offset].encode()) for offset in (first, min(last, len(written))))
+        byte_range, sha256 = [start + begin, start + stop], sha256_hex(data[begin:stop])
+    return {
+        "fragment_id": hit["fragment_id"],
+        "source_file": hit["source_file"],
+        "byte_range": byte_range,
+        "sha256": sha256,
+    }

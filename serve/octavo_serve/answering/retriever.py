@@ -1,0 +1,62 @@
+"""Who finds the passages of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from octavo_artifact.errors import NotFoundError, OctavoError
+from octavo_serve.faces import Library, Workers
+from octavo_serve.introduction import authority_of
+from octavo_serve.requests import SearchRequest
+from octavo_serve.results import Authority, SearchResult
+
+Encode = Callable[[str], NDArray[np.float32]]
+"""The vector of a text, unit length."""
+
+
+class RetrievalError(OctavoError):
+    """Somebody else was asked for passages and gave none; the message has no address, no key and none of its words."""
+
+
+class Retriever(Protocol):
+    """Finds passages for one caller."""
+
+    async def search(self, request: SearchRequest) -> SearchResult:
+        """The passages. Raises what a library raises, and RetrievalError where somebody else was asked in vain."""
+        ...
+
+    async def authority(self, pack: str, digest: str) -> Authority | None:
+        """What a release says of what it may be relied on for."""
+        ...
+
+    def encoder(self, pack: str, digest: str) -> Encode | None:
+        """What compares texts of a release; None where it is not at hand. Slow: not for the event loop."""
+        ...
+
+
+class InProcess:
+    """The packs of this server that a caller may see."""
+
+    def __init__(self, library: Library, workers: Workers) -> None:
+        """`library` is what the caller may see of it."""
+        self._library = library
+        self._workers = workers
+
+    async def search(self, request: SearchRequest) -> SearchResult:
+        """The passages, found in a thread of the workers."""
+        return await self._workers.run(self._library.search, request)
+
+    async def authority(self, pack: str, digest: str) -> Authority | None:
+        """As its manifest says."""
+        return authority_of(self._library.choose(f"{pack}@{digest}").manifest.pack["metadata"])
+
+    def encoder(self, pack: str, digest: str) -> Encode | None:
+        """The pack's own."""
+        try:
+            return self._library.choose(f"{pack}@{digest}").encode
+        except NotFoundError:
+            return None
