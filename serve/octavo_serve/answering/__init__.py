@@ -1,0 +1,1 @@
+"""Cited answers: a question answered by a language model from the passages of a search."""
