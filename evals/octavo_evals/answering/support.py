@@ -175,6 +175,8 @@ def _pair(file: str, item: Any) -> Pair:
     expected = ("id", "pack", "file", "section", "span", "kind", "split", "sentence")
     if wrong := sorted(set(expected) ^ fields.keys()):
         raise PackError(f"{name}: {wrong[0]!r} is {'unknown' if wrong[0] in fields else 'missing'}")
+    if other_kind := [field for field, value in fields.items() if not isinstance(value, str)]:
+        raise PackError(f"{name}: {other_kind[0]} is no text")
     pair = Pair(
         fields["id"],
         fields["pack"],
@@ -197,7 +199,7 @@ def _pair(file: str, item: Any) -> Pair:
 
 def _place(name: str, item: Any) -> Place:
     fields = _strings(name, item, "`supported_by`")
-    if fields.keys() != {"file", "section", "span"}:
+    if fields.keys() != {"file", "section", "span"} or not all(isinstance(each, str) for each in fields.values()):
         raise PackError(f"{name}: `supported_by` has {', '.join(fields)}; expected file, section, span")
     return Place(**fields)
 
