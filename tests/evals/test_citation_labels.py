@@ -61,6 +61,14 @@ def test_every_passage_of_a_community_pack_is_as_it_was(slug: str, shared: Path)
     assert unresolved(shared / "packs" / slug, slug) == []
 
 
+def test_the_pair_that_the_handbook_shows_is_one(tmp_path: Path) -> None:
+    page = (HANDBOOK / "workflows/check-citations.md").read_text()
+    shown = tmp_path / "shown.yaml"
+    shown.write_text(page.partition("```yaml\n")[2].partition("```")[0])
+    pair = {pair.id: pair for pair in PAIRS}["octavo-011"]
+    assert [(each.id, each.place, each.kind) for each in read_pairs(shown)] == [(pair.id, pair.place, pair.kind)]
+
+
 def test_there_are_sentences_enough_of_every_kind() -> None:
     counts = Counter(pair.kind for pair in PAIRS)
     assert counts.keys() == set(KINDS)
