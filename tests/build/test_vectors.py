@@ -4,9 +4,9 @@ import hashlib
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import lance
-import lancedb
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -29,6 +29,13 @@ def rows(windows: int, dimensions: int = 384, passages: int = 1 << 30) -> Rows:
         [hashlib.sha256(str(row).encode()).digest() for row in range(windows)],
         generator.standard_normal((windows, dimensions), np.float32),
     )
+
+
+def opened(root: Path) -> Any:
+    """The table as LanceDB opens it; imported here, for it costs whoever collects tests two seconds."""
+    import lancedb
+
+    return lancedb.connect(root).open_table("vectors")
 
 
 def files(directory: Path) -> dict[str, bytes]:
@@ -92,7 +99,7 @@ def test_lance_and_lancedb_open_the_table(tmp_path: Path):
     assert table.column_names == ["passage", "window", "text_sha256", "vector"]
     assert table["window"].to_pylist() == written[1].tolist()
     assert table["text_sha256"].to_pylist() == written[2]
-    found = lancedb.connect(tmp_path).open_table("vectors").search(written[3][17].tolist()).limit(1).to_list()
+    found = opened(tmp_path).search(written[3][17].tolist()).limit(1).to_list()
     assert found[0]["passage"] == 17
 
 
@@ -104,7 +111,7 @@ def test_a_table_without_rows_opens(tmp_path: Path):
     dataset = lance.dataset(tmp_path / "vectors.lance")
     dataset.validate()
     assert dataset.count_rows() == 0
-    assert lancedb.connect(tmp_path).open_table("vectors").count_rows() == 0
+    assert opened(tmp_path).count_rows() == 0
     hashes, vectors = read_vectors(tmp_path / "vectors.lance")
     assert (hashes, vectors.shape) == ([], (0, 384))
 
@@ -149,7 +156,7 @@ def test_lance_and_lancedb_search_by_the_index(tmp_path: Path):
     assert "ANNSubIndex" in plan
     found = dataset.to_table(nearest=nearest)["passage"].to_pylist()
     assert found == np.argsort(-(vectors @ vectors[17]))[:3].tolist()
-    table = lancedb.connect(tmp_path).open_table("vectors")
+    table = opened(tmp_path)
     assert [(each.name, each.index_type, each.columns) for each in table.list_indices()] == [
         ("vector", "IvfPq", ["vector"])
     ]
