@@ -66,7 +66,8 @@ def compiled(root: Path, files: dict[str, tuple[str, str]], **extras: str) -> Op
         (source / name).write_text(f"---\ntitle: {name.removesuffix('.md')}\ntags: [t]\n{front}\n---\n{body}")
     for name, text in {"manifest": MANIFEST, **extras}.items():
         (source / f"{name}.yaml").write_text(text)
-    done = octavo("build", source, "--out", root / "dist", "--state", root / "state", "-q")
+    # beside it, so that the packs of this file share what was encoded
+    done = octavo("build", source, "--out", root / "dist", "--state", root.parent / "state", "-q")
     assert done.returncode == 0, done.stderr
     return open_catalog(root / "dist").choose(None)
 
