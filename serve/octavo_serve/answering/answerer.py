@@ -23,9 +23,10 @@ from octavo_serve.answering.model import Ended, Model, ModelError, Sampling, Tex
 from octavo_serve.answering.prompt import REFUSAL, Prompt, Shown, make_prompt
 from octavo_serve.answering.receipts import receipt_of
 from octavo_serve.answering.results import Done, Failure, Reason, Source, Sources, Stage, Timings
-from octavo_serve.answering.retriever import Encode, RetrievalError, Retriever
+from octavo_serve.answering.retriever import Encode, RetrievalError, Retriever, RetrieverOf, in_process
 from octavo_serve.answering.settings import AnswerSettings
 from octavo_serve.answering.slots import Slots
+from octavo_serve.callers.views import View
 from octavo_serve.faces import UnavailableError, Workers, message
 from octavo_serve.query import analyse
 from octavo_serve.requests import MAX_SOURCES, AskRequest, SearchRequest
@@ -118,14 +119,19 @@ class Answerer:
         today: Callable[[], date] = lambda: datetime.now(UTC).date(),
         new_seed: Callable[[], str] = lambda: secrets.token_hex(16),
         observe: Observe = _unobserved,
+        retriever_of: RetrieverOf | None = None,
     ) -> None:
-        """`today` gives the day of questions that name none, `new_seed` that of a fence: nobody may guess it."""
+        """`today` gives the day of questions that name none, `new_seed` that of a fence: nobody may guess it.
+
+        `retriever_of` says who finds passages for a caller; without it the packs of this server do.
+        """
         self.settings = settings
         self._model = model
         self._workers = workers
         self._today = today
         self._new_seed = new_seed
         self._observe = observe
+        self._retriever_of = retriever_of or in_process(workers)
         self._slots = Slots(settings.max_concurrent)
         chosen = settings.model
         self._sampling = Sampling(chosen.max_tokens, chosen.temperature, chosen.top_p, chosen.seed)
@@ -138,6 +144,10 @@ class Answerer:
     def slot(self) -> AbstractContextManager[None]:
         """To be held while `events` are taken. Raises BusyError when all are taken."""
         return self._slots.one()
+
+    def retriever(self, view: View) -> Retriever:
+        """Who finds passages for a caller that sees so much."""
+        return self._retriever_of(view)
 
     async def warm_up(self) -> None:
         """Have the model ready."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from octavo_artifact.errors import NotFoundError, OctavoError
+from octavo_serve.callers.views import View
 from octavo_serve.faces import Library, Workers
 from octavo_serve.introduction import authority_of
 from octavo_serve.requests import SearchRequest
@@ -38,6 +39,10 @@ class Retriever(Protocol):
         ...
 
 
+RetrieverOf = Callable[[View], Retriever]
+"""Who finds passages for a caller that sees so much of this server's packs."""
+
+
 class InProcess:
     """The packs of this server that a caller may see."""
 
@@ -60,3 +65,12 @@ class InProcess:
             return self._library.choose(f"{pack}@{digest}").encode
         except NotFoundError:
             return None
+
+
+def in_process(workers: Workers) -> RetrieverOf:
+    """Who finds passages in this server's own packs."""
+
+    def of(view: View) -> Retriever:
+        return InProcess(view, workers)
+
+    return of
