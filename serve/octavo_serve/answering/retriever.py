@@ -12,6 +12,7 @@ from octavo_artifact.errors import NotFoundError, OctavoError
 from octavo_serve.callers.views import View
 from octavo_serve.faces import Library, Workers
 from octavo_serve.introduction import authority_of
+from octavo_serve.metadata import mapping
 from octavo_serve.requests import SearchRequest
 from octavo_serve.results import Authority, SearchResult
 
@@ -58,7 +59,7 @@ class InProcess:
 
     async def authority(self, pack: str, digest: str) -> Authority | None:
         """As its manifest says."""
-        return authority_of(self._library.choose(f"{pack}@{digest}").manifest.pack["metadata"])
+        return authority_of(mapping(self._library.choose(f"{pack}@{digest}").manifest.pack.get("metadata")))
 
     def encoder(self, pack: str, digest: str) -> Encode | None:
         """The pack's own."""
