@@ -30,20 +30,21 @@ from octavo_serve.over_http.routes import Routes
 from octavo_serve.over_mcp.host import McpHost
 from octavo_serve.releases import Releases, current, following
 from octavo_serve.settings import ServerSettings
-from octavo_serve.watching.middleware import Named, Watched, watch_routes
+from octavo_serve.watching.middleware import Named, Watched, stats_routes, watch_routes
 from octavo_serve.watching.watch import Watch
 
 if TYPE_CHECKING:
     from octavo_serve.answering.answerer import Answerer
+    from octavo_serve.answering.outcomes import Observe
     from octavo_serve.answering.settings import AnswerSettings
     from octavo_serve.callers.tokens import TokenVerifier
 
 
-def open_answers(settings: AnswerSettings, library: Library, workers: Workers) -> Answerer:
+def open_answers(settings: AnswerSettings, library: Library, workers: Workers, observe: Observe) -> Answerer:
     """What answers questions, by the day that packs tell ages by; imported only where a model is configured."""
     from octavo_serve.answering.opening import open_answerer
 
-    return open_answerer(settings, workers, os.environ, today=lambda: today(library), observe=lambda outcome: None)
+    return open_answerer(settings, workers, os.environ, today=lambda: today(library), observe=observe)
 
 
 def today(library: Library) -> date:
@@ -76,7 +77,9 @@ def create_app(
     """
     watch = Watch(settings)
     workers = Workers(settings.answer_timeout, watch.observe)
-    answerer = open_answers(settings.answers, library, workers) if settings.answers else None
+    answerer = open_answers(settings.answers, library, workers, watch.answered) if settings.answers else None
+    if answerer is not None:
+        watch.follow(answerer)
     mcp = McpHost(workers, public=not (settings.keys or settings.oauth), answerer=answerer)
     tokens = open_tokens(settings.oauth, clock, wall_clock) if settings.oauth else None
     if isinstance(library, Releases):
@@ -109,6 +112,7 @@ def create_app(
             Route("/packs/{slug}/mcp", mcp),
             *(metadata_routes(settings.oauth) if settings.oauth else ()),
             *watch_routes(watch, workers),
+            *(stats_routes(watch) if answerer else ()),
         ],
         exception_handlers={
             OctavoError: on_octavo_error,
