@@ -25,6 +25,7 @@ from typing_extensions import TypedDict
 
 from octavo_artifact.errors import OctavoError
 from octavo_serve.answering.settings import ModelSettings
+from octavo_serve.answering.spans import outgoing
 
 MAX_PAUSE = 10.0
 """Seconds between two attempts at most; a server that asks for more is not asked again."""
@@ -243,7 +244,7 @@ class ChatEndpoint:
 
     async def _send(self, body: Mapping[str, Any], patience: _Patience) -> httpx2.Response:
         """The head of the answer, with its body to come."""
-        request = self._client.build_request("POST", "chat/completions", json=body)
+        request = self._client.build_request("POST", "chat/completions", json=body, headers=outgoing.get())
         try:
             return await patience.wait(self._client.send(request, stream=True))
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:

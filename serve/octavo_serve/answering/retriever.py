@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from octavo_artifact.errors import NotFoundError, OctavoError
+from octavo_serve.callers.views import View
 from octavo_serve.faces import Library, Workers
 from octavo_serve.introduction import authority_of
+from octavo_serve.metadata import mapping
 from octavo_serve.requests import SearchRequest
 from octavo_serve.results import Authority, SearchResult
 
@@ -38,6 +40,10 @@ class Retriever(Protocol):
         ...
 
 
+RetrieverOf = Callable[[View], Retriever]
+"""Who finds passages for a caller that sees so much of this server's packs."""
+
+
 class InProcess:
     """The packs of this server that a caller may see."""
 
@@ -48,11 +54,12 @@ class InProcess:
 
     async def search(self, request: SearchRequest) -> SearchResult:
         """The passages, found in a thread of the workers."""
-        return await self._workers.run(self._library.search, request)
+        # told with the answer, not as a search that somebody asked for
+        return await self._workers.run(lambda _: self._library.search(request), None)
 
     async def authority(self, pack: str, digest: str) -> Authority | None:
         """As its manifest says."""
-        return authority_of(self._library.choose(f"{pack}@{digest}").manifest.pack["metadata"])
+        return authority_of(mapping(self._library.choose(f"{pack}@{digest}").manifest.pack.get("metadata")))
 
     def encoder(self, pack: str, digest: str) -> Encode | None:
         """The pack's own."""
@@ -60,3 +67,12 @@ class InProcess:
             return self._library.choose(f"{pack}@{digest}").encode
         except NotFoundError:
             return None
+
+
+def in_process(workers: Workers) -> RetrieverOf:
+    """Who finds passages in this server's own packs."""
+
+    def of(view: View) -> Retriever:
+        return InProcess(view, workers)
+
+    return of
