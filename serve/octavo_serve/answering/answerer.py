@@ -316,8 +316,16 @@ def has_topic(question: str) -> bool:
 
 def is_refusal(answer: str) -> bool:
     """Whether an answer is the sentence that the model was told to say, whatever marks and citations are around it."""
-    plain = _NO_WORDS.sub(" ", _MARKER.sub("", answer).lower()).split()
-    return plain == _NO_WORDS.sub(" ", REFUSAL.lower()).split()
+    return _plain(answer) == _plain(REFUSAL)
+
+
+def may_become_refusal(answer: str) -> bool:
+    """Whether the beginning of an answer may be that of the sentence: what is shown only once it is not is held so."""
+    return _plain(REFUSAL).startswith(_plain(answer))
+
+
+def _plain(text: str) -> str:
+    return _NO_WORDS.sub(" ", _MARKER.sub("", text).lower()).strip()
 
 
 def _search_request(asked: AskRequest, day: date, passages: int) -> SearchRequest:
