@@ -27,7 +27,7 @@ from octavo_serve.answering.results import Done, Failure, Reason, Source, Source
 from octavo_serve.answering.retriever import Encode, RetrievalError, Retriever, RetrieverOf, in_process
 from octavo_serve.answering.settings import AnswerSettings
 from octavo_serve.answering.slots import Slots
-from octavo_serve.answering.spans import FIRST_TOKEN, GENERATION, RETRIEVAL, AnswerSpan, AnswerSpans, Untraced
+from octavo_serve.answering.spans import FIRST_TOKEN, GENERATION, RETRIEVAL, AnswerSpan, AnswerSpans, Untraced, kind_of
 from octavo_serve.callers.views import View
 from octavo_serve.faces import BusyError, UnavailableError, Workers, message
 from octavo_serve.query import analyse
@@ -186,7 +186,8 @@ class Answerer:
             yield self._failed(progress, "the server failed; its log says why")
         finally:
             outcome = self._outcome(progress)
-            span.end(of_outcome(outcome), type(outcome.error).__name__ if outcome.end == "failed" else None)
+            failed = outcome.error if outcome.end == "failed" else None
+            span.end(of_outcome(outcome), kind_of(failed) if failed else None)
             self._observe(outcome)
 
     def _outcome(self, progress: _Progress) -> Outcome:
