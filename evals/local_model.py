@@ -46,7 +46,8 @@ def main(command: Sequence[str]) -> int:
     """Serve, run, and end; the command's exit code."""
     words = [sys.executable, "-c", _SERVE, str(model_file()), ALIAS, str(CONTEXT)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
-        assert server.stdin is not None and server.stdout is not None
+        assert server.stdin is not None
+        assert server.stdout is not None
         try:
             # llama.cpp may log there too
             told = next((line for line in server.stdout if line.startswith(b"listening ")), None)

@@ -145,8 +145,8 @@ def _case(file: str, item: Any) -> Case:
 def _facts(name: str, value: Any) -> tuple[Fact, ...]:
     items: list[Any] = cast(list[Any], value) if isinstance(value, list) else [value] if value is not None else []
     facts = tuple(tuple(_phrases(name, "facts", item if isinstance(item, list) else [item])) for item in items)
-    if empty := next((fact for fact in facts if not fact or not all(words(phrase) for phrase in fact)), None):
-        raise PackError(f"{name}: facts: {list(empty)} has a phrase without a word")
+    if any(not fact or not all(words(phrase) for phrase in fact) for fact in facts):
+        raise PackError(f"{name}: facts: a phrase without a word")
     return facts
 
 
@@ -166,6 +166,8 @@ def _check(file: str, case: Case) -> None:
         raise PackError(f"{file}: {case.id}: expected files or facts, or `refusal: true`")
     if unknown := sorted(case.filters.keys() - Filters.model_fields.keys()):
         raise PackError(f"{file}: {case.id}: filters.{unknown[0]}: no filter of an answer")
+    if not isinstance(case.filters.get("tags", []), list | tuple):
+        raise PackError(f"{file}: {case.id}: filters.tags: expected a list")
     if case.k is not None and (type(case.k) is not int or not 1 <= case.k <= MAX_SOURCES):
         raise PackError(f"{file}: {case.id}: k: expected 1 to {MAX_SOURCES}")
     try:
@@ -176,5 +178,7 @@ def _check(file: str, case: Case) -> None:
 
 def request_of(case: Case, pack: str | None) -> AskRequest:
     """What is asked. Raises RequestError."""
-    values = {"question": case.question, "pack": pack, "k": case.k, "filters": dict(case.filters)}
+    # YAML has lists where Python has tuples
+    filters = {name: tuple(value) if name == "tags" else value for name, value in case.filters.items()}
+    values = {"question": case.question, "pack": pack, "k": case.k, "filters": filters}
     return parse_request(AskRequest, values, strict=True, bounded=False)
