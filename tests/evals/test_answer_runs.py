@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from octavo_artifact.errors import ConfigError
+from octavo_artifact.errors import ConfigError, PackError
 from octavo_evals.answering.agreement import Agreement, Verdicts, agreement, read_verdicts
-from octavo_evals.answering.asking import Asking, evaluate
+from octavo_evals.answering.asking import Asking, check_files, evaluate
 from octavo_evals.answering.cases import Case, CaseSet
 from octavo_evals.answering.faithfulness import Pair, faithfulness_bytes, judge, read_verdict
 from octavo_evals.answering.measures import measures_of
@@ -26,11 +26,12 @@ from octavo_evals.answering.results import (
     answers_bytes,
     parse_answers,
 )
+from octavo_evals.pages import answers_page
 from octavo_evals.targets import Release, open_target
 from octavo_serve.answering.model import ChatEndpoint, Message, Model
 from octavo_serve.answering.prompt import REFUSAL
 from octavo_serve.answering.settings import AnswerSettings, ModelSettings
-from running import octavo
+from running import ROOT, octavo
 from scripted import Request, answer, refusal, scripted
 
 TODAY = "2026-11-30"
@@ -206,6 +207,21 @@ def test_the_command_writes_results_that_hold_no_text_of_passages_and_no_time(bu
     checked = octavo("eval", "gate", "check", out, "--cases", cases, "--dist", built)
     assert checked.returncode == 0, checked.stdout
     assert "prompt" in checked.stdout
+    mixed = octavo("eval", "gate", "compare", out, ROOT / "evals/octavo/results.json", "--across-releases")
+    assert (mixed.returncode, "one kind" in mixed.stderr) == (2, True)
+
+
+def test_a_case_names_only_files_that_the_pack_has(release: Release) -> None:
+    check_files(release, CASES)
+    with pytest.raises(PackError, match=r"steps: names gone\.md, which tiny does not have"):
+        check_files(release, replace(CASES, cases=(replace(STEPS, files=("gone.md",)),)))
+
+
+def test_the_page_shows_which_sentences_hold_and_trusts_none_of_them(release: Release) -> None:
+    text = "The burr grinder has eleven steps [1]. Elephants & <script>volcanoes</script> migrate every winter [1]."
+    page = answers_page([over_socket(release, answer(text))])
+    assert "<script>volcanoes" not in page
+    assert [page.count(f'class="said{kind}"') for kind in ("", " wrong")] == [1 + 1, 1 + 1], "one, and the legend's"
 
 
 # The model that quotes

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, cast
 
-from octavo_artifact.errors import OctavoError
+from octavo_artifact.errors import OctavoError, PackError
 from octavo_artifact.ids import canonical_json, sha256_hex
 from octavo_evals.answering.cases import Case, CaseSet, request_of
 from octavo_evals.answering.measures import NAMES, measures_of
@@ -49,6 +49,14 @@ class Asking:
     """What the model is called in the results."""
     today: str
     """Day by which the release tells ages."""
+
+
+def check_files(release: Release, cases: CaseSet) -> None:
+    """Raises PackError when a case names a file that the pack lacks."""
+    for case in cases.cases:
+        for path in case.files:
+            if not release.has(path):
+                raise PackError(f"{cases.file}: {case.id}: names {path}, which {release.pack.slug} does not have")
 
 
 def evaluate(asking: Asking, cases: CaseSet, *, concurrent: int = 1, told: Told = _untold) -> AnswerResults:

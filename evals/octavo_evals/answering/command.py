@@ -83,7 +83,7 @@ def _whole(text: str) -> int:
 def run(arguments: Namespace) -> int:
     """Ask the cases."""
     from octavo_artifact.ids import canonical_json
-    from octavo_evals.answering.asking import Asking, evaluate
+    from octavo_evals.answering.asking import Asking, check_files, evaluate
     from octavo_evals.answering.cases import read_cases
     from octavo_evals.answering.results import answers_bytes
     from octavo_evals.render import answer_table
@@ -93,7 +93,8 @@ def run(arguments: Namespace) -> int:
     today = arguments.today.isoformat() if arguments.today else cases.today
     if today is None:
         raise ConfigError(f"today: missing; expected --today YYYY-MM-DD, or `today` in {cases.file}")
-    target = open_target(arguments.dist, arguments.pack or cases.pack, arguments.release, date.fromisoformat(today))
+    target = open_target(arguments.dist, arguments.pack or cases.pack, arguments.release, _date(today))
+    check_files(target, cases)
     model, settings, name = _model(arguments)
     timings: dict[str, Timings] = {}
     progress = Progress(len(cases.cases))
@@ -110,6 +111,13 @@ def run(arguments: Namespace) -> int:
         arguments.timings.write_bytes(canonical_json({each.id: timings.get(each.id) for each in cases.cases}))
     print(answer_table([found], categories=arguments.categories))
     return 0
+
+
+def _date(today: str) -> date:
+    try:
+        return date.fromisoformat(today)
+    except ValueError as error:
+        raise ConfigError(f"today: {today!r}, expected a day as YYYY-MM-DD") from error
 
 
 def _model(arguments: Namespace) -> tuple[Model, AnswerSettings, str | None]:
@@ -151,7 +159,7 @@ def judge(arguments: Namespace) -> int:
 
     results = read_answers(arguments.results)
     artifact = results.artifact
-    target = open_target(arguments.dist, artifact.slug, artifact.digest, date.fromisoformat(results.date))
+    target = open_target(arguments.dist, artifact.slug, artifact.digest, _date(results.date))
     settings = ModelSettings(arguments.judge_url, arguments.judge_model, arguments.key_env)
     model = ChatEndpoint(settings, key_of("--key-env", arguments.key_env, os.environ))
     progress = Progress(sum(len(pairs_of(each)) for each in results.answers))
