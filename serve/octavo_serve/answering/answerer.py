@@ -15,6 +15,9 @@ from datetime import UTC, date, datetime
 from time import perf_counter
 from typing import Any, Literal, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from octavo_artifact.errors import RequestError
 from octavo_artifact.text import DEFAULT_LANGUAGE, STOP_WORDS
 from octavo_serve.answering.checking import Checked, check_answer
@@ -285,7 +288,7 @@ class Answerer:
         if not refused:
             try:
                 encoder_of = _Encoders(retriever)
-                checked = await self._workers.run(lambda text: check_answer(text, prompt.sources, encoder_of), answer)
+                checked = await self._workers.run(lambda text: _check(text, prompt.sources, encoder_of), answer)
                 if encoder_of.lacked:
                     missing.append("citation_encoder")
             except UnavailableError:
@@ -377,7 +380,30 @@ class _Encoders:
     def __call__(self, shown: Shown) -> Encode | None:
         encoder = self._retriever.encoder(shown.hit["pack"], shown.hit["digest"])
         self.lacked = self.lacked or encoder is None
-        return encoder
+        return encoder and self._guarded(encoder)
+
+    def _guarded(self, encoder: Encode) -> Encode:
+        def encode(text: str) -> NDArray[np.float32]:
+            try:
+                return encoder(text)
+            except Exception as error:
+                _logger.warning("citations are checked by words only: %s", error)
+                self.lacked = True
+                raise _EncoderError from error
+
+        return encode
+
+
+class _EncoderError(Exception):
+    """An encoder failed, as one behind an endpoint may."""
+
+
+def _check(answer: str, sources: Sequence[Shown], encoder_of: _Encoders) -> Checked:
+    """The check, by words only when the encoder fails."""
+    try:
+        return check_answer(answer, sources, encoder_of)
+    except _EncoderError:
+        return check_answer(answer, sources, lambda shown: None)
 
 
 def _sources(found: SearchResult, shown: Sequence[Shown]) -> Sources:
