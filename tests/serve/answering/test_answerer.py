@@ -291,23 +291,6 @@ async def test_a_check_that_fails_is_an_error_and_no_answer(asking: Any, monkeyp
     assert event.data["partial"] == "The lamp burns at 1,000 watts [1]."
 
 
-async def test_an_encoder_that_fails_costs_the_check_its_vectors_and_no_more(
-    asking: Any, catalog: Catalog, workers: Workers
-) -> None:
-    class Down(InProcess):
-        def encoder(self, pack: str, digest: str) -> Any:
-            def fail(text: str) -> Any:
-                raise ArtifactError("the endpoint answered 503")
-
-            return fail
-
-    ask = asking(answer(*SAID))
-    ask.retriever = Down(catalog, workers)
-    done = (await ask())[-1].data
-    assert done["missing"] == ["citation_encoder"]
-    assert [citation["supported"] for citation in done["citations"]] == [True]
-
-
 async def test_an_answer_that_nobody_had_time_to_check_says_so(asking: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def late(*_: object) -> None:
         raise UnavailableError("no answer within 10 seconds")
@@ -316,6 +299,23 @@ async def test_an_answer_that_nobody_had_time_to_check_says_so(asking: Any, monk
     done = (await asking(answer(*SAID))())[-1].data
     assert done["missing"] == ["citation_check"]
     assert done["answer"] == "The lamp burns at 1,000 watts [1]."
+
+
+async def test_where_the_encoder_fails_sentences_are_compared_by_words(
+    asking: Any, catalog: Catalog, workers: Workers
+) -> None:
+    class Unencoded(InProcess):
+        def encoder(self, pack: str, digest: str) -> Any:
+            def fail(text: str) -> Any:
+                raise ArtifactError("the endpoint does not answer")
+
+            return fail
+
+    ask = asking(answer(*SAID))
+    ask.retriever = Unencoded(catalog, workers)
+    done = (await ask())[-1].data
+    assert done["missing"] == ["citation_encoder"]
+    assert done["citations"][0]["supported"] is True
 
 
 async def test_who_leaves_stops_the_model(asking: Any) -> None:
