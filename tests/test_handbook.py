@@ -14,6 +14,7 @@ from typing import Any, get_args
 import pytest
 import yaml
 
+from fakes import FakeLibrary, FakePack
 from octavo_artifact.command import GROUP, Command
 from octavo_artifact.literals import literals_of
 from octavo_artifact.parameters import DEFAULTS, RANGES, SWITCHED_OFF, Fusion, GateMode, Retrieval, read_retrieval
@@ -43,6 +44,7 @@ from octavo_serve.answering.results import (
     WrongCitation,
 )
 from octavo_serve.answering.settings import AnswerSettings, ModelSettings, RetrieverSettings
+from octavo_serve.answering.stats import AllEnds, Percentiles, Recent, StageTimes, StatsResult, Tokens
 from octavo_serve.callers.oauth import OAuthSettings
 from octavo_serve.cli import INTERRUPTED
 from octavo_serve.commands.answering import ASK, REFUSED
@@ -53,6 +55,7 @@ from octavo_serve.requests import AskRequest, Filters, SearchRequest
 from octavo_serve.results import Explanation, Freshness, Hit, SearchResult
 from octavo_serve.search import STAGES
 from octavo_serve.settings import RerankerSettings, ServerSettings
+from octavo_serve.watching.metrics import Metrics
 from running import ROOT
 
 HANDBOOK = ROOT / "packs" / "octavo"
@@ -157,6 +160,23 @@ def test_the_choices_of_a_parameter_are_those_in_its_table() -> None:
 def test_the_parameters_that_are_shown_are_right() -> None:
     shown = re.findall(r"```yaml\n(.*?)```", (HANDBOOK / "concepts" / "search-parameters.md").read_text(), re.DOTALL)
     assert [read_retrieval(scalars(text)["retrieval"]) for text in shown if text] != [DEFAULTS]
+
+
+def test_every_metric_is_in_a_table() -> None:
+    rows = table("workflows/watch-a-server.md", "Metrics") + table(
+        "workflows/watch-answers.md", "The metrics of answers"
+    )
+    named = {name.removesuffix("_total") for row in rows for name in code(row[0])}
+    told, _ = Metrics().exposition(FakeLibrary({"pumps": FakePack("pumps")}), "")
+    assert named == {re.sub("_total$", "", name) for name in re.findall(r"^# TYPE (\S+)", told.decode(), re.MULTILINE)}
+
+
+def test_every_figure_of_the_statistics_is_in_the_table_of_its_page() -> None:
+    rows = table("workflows/watch-answers.md", "What /stats tells")
+    text = "\n".join("|".join(row) for row in rows)
+    assert {name for row in rows for name in code(row[0])} >= StatsResult.__annotations__.keys()
+    shapes = (AllEnds, Recent, StageTimes, Percentiles, Tokens)
+    assert [name for shape in shapes for name in shape.__annotations__ if f"`{name}`" not in text] == []
 
 
 def test_every_stage_of_the_search_is_in_the_table_of_its_page_in_order() -> None:

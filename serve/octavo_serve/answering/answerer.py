@@ -24,10 +24,10 @@ from octavo_serve.answering.outcomes import End, Observe, Outcome, of_outcome, o
 from octavo_serve.answering.prompt import REFUSAL, Prompt, Shown, make_prompt
 from octavo_serve.answering.receipts import receipt_of
 from octavo_serve.answering.results import Done, Failure, Reason, Source, Sources, Stage, Timings
-from octavo_serve.answering.retriever import Encode, RetrievalError, Retriever, RetrieverOf, in_process
+from octavo_serve.answering.retriever import Connection, Encode, RetrievalError, Retriever, RetrieverOf, in_process
 from octavo_serve.answering.settings import AnswerSettings
 from octavo_serve.answering.slots import Slots
-from octavo_serve.answering.spans import FIRST_TOKEN, GENERATION, RETRIEVAL, AnswerSpan, AnswerSpans, Untraced
+from octavo_serve.answering.spans import FIRST_TOKEN, GENERATION, RETRIEVAL, AnswerSpan, AnswerSpans, Untraced, kind_of
 from octavo_serve.callers.views import View
 from octavo_serve.faces import BusyError, UnavailableError, Workers, message
 from octavo_serve.query import analyse
@@ -105,11 +105,12 @@ class Answerer:
         observe: Observe = unobserved,
         retriever_of: RetrieverOf | None = None,
         spans: AnswerSpans = Untraced,
+        connection: Connection | None = None,
     ) -> None:
         """`today` gives the day of questions that name none, `new_seed` that of a fence: nobody may guess it.
 
-        `retriever_of` says who finds passages for a caller; without it the packs of this server do. `spans` begins the
-        span of an answer, whose trace then names it.
+        `retriever_of` says who finds passages for a caller, by a `connection` if it needs one; without it the packs of
+        this server do. `spans` begins the span of an answer, whose trace then names it.
         """
         self.settings = settings
         self._model = model
@@ -119,6 +120,7 @@ class Answerer:
         self._observe = observe
         self._retriever_of = retriever_of or in_process(workers)
         self._spans = spans
+        self._connection = connection
         self._slots = Slots(settings.max_concurrent)
         chosen = settings.model
         self._sampling = Sampling(chosen.max_tokens, chosen.temperature, chosen.top_p, chosen.seed)
@@ -149,12 +151,16 @@ class Answerer:
         return self._retriever_of(view)
 
     async def warm_up(self) -> None:
-        """Have the model ready."""
+        """Have the model ready, and whoever finds passages elsewhere."""
+        if self._connection is not None:
+            await self._connection.warm_up()
         await self._model.warm_up()
 
     async def close(self) -> None:
         """End what is open."""
         await self._model.close()
+        if self._connection is not None:
+            await self._connection.close()
 
     async def events(self, asked: AskRequest, retriever: Retriever, trace_id: str) -> AsyncGenerator[Event]:
         """The answer to a question; whoever stops early has to close it, which stops the work upstream.
@@ -186,7 +192,8 @@ class Answerer:
             yield self._failed(progress, "the server failed; its log says why")
         finally:
             outcome = self._outcome(progress)
-            span.end(of_outcome(outcome), type(outcome.error).__name__ if outcome.end == "failed" else None)
+            failed = outcome.error if outcome.end == "failed" else None
+            span.end(of_outcome(outcome), kind_of(failed) if failed else None)
             self._observe(outcome)
 
     def _outcome(self, progress: _Progress) -> Outcome:
@@ -270,8 +277,10 @@ class Answerer:
         refused = is_refusal(answer)
         if not refused:
             try:
-                encoder_of = _encoders(retriever)
+                encoder_of = _Encoders(retriever)
                 checked = await self._workers.run(lambda text: check_answer(text, prompt.sources, encoder_of), answer)
+                if encoder_of.lacked:
+                    missing.append("citation_encoder")
             except UnavailableError:
                 # the answer is there, and says of itself that nobody has checked it
                 missing.append("citation_check")
@@ -351,8 +360,17 @@ async def _authorities(retriever: Retriever, hits: Sequence[Hit]) -> dict[str, A
     return {slug: authority for slug, authority in found.items() if authority is not None}
 
 
-def _encoders(retriever: Retriever) -> Callable[[Shown], Encode | None]:
-    return lambda shown: retriever.encoder(shown.hit["pack"], shown.hit["digest"])
+class _Encoders:
+    """What compares sentences with sources, and whether it was lacking."""
+
+    def __init__(self, retriever: Retriever) -> None:
+        self._retriever = retriever
+        self.lacked = False
+
+    def __call__(self, shown: Shown) -> Encode | None:
+        encoder = self._retriever.encoder(shown.hit["pack"], shown.hit["digest"])
+        self.lacked = self.lacked or encoder is None
+        return encoder
 
 
 def _sources(found: SearchResult, shown: Sequence[Shown]) -> Sources:
