@@ -14,21 +14,25 @@ from typing import Any, cast
 
 import pytest
 
+from asking import serving
 from octavo_artifact import __version__
 from octavo_artifact.errors import ArtifactError, OctavoError, RequestError
 from octavo_serve.answering.answerer import Answerer
+from octavo_serve.answering.mcp_retriever import McpEndpoint
 from octavo_serve.answering.model import ChatEndpoint, Sampling
 from octavo_serve.answering.prompt import Prompt, make_prompt
 from octavo_serve.answering.proof import prove_answer
 from octavo_serve.answering.receipts import parse_receipt, rebuild, receipt_of, releases_in
 from octavo_serve.answering.results import Receipt
 from octavo_serve.answering.retriever import InProcess
-from octavo_serve.answering.settings import AnswerSettings, ModelSettings
+from octavo_serve.answering.settings import AnswerSettings, ModelSettings, RetrieverSettings
 from octavo_serve.catalog import Catalog, open_catalog
 from octavo_serve.faces import Workers
 from octavo_serve.introduction import authority_of
 from octavo_serve.requests import AskRequest, SearchRequest
-from running import LIGHTHOUSE, ROOT, TINY, octavo
+from octavo_serve.results import Hit
+from octavo_serve.settings import ServerSettings
+from running import LIGHTHOUSE, ROOT, TINY, Serving, octavo
 from scripted import answer, scripted
 
 DAY = date(2027, 11, 1)
@@ -392,3 +396,38 @@ def test_the_command_says_when_it_was_given_no_answer(given: str, code: int, tol
     done = octavo("verify-answer", input=given)
     assert (done.returncode, done.stdout) == (code, "")
     assert told in done.stderr
+
+
+# Answers of servers.
+
+
+def test_what_a_server_streams_is_proven_as_it_was_received(catalog: Catalog, formats: Path) -> None:
+    script = answer("The display shows E-17 when the tank is empty [1].", usage=(900, 12))
+    with scripted(script) as model:
+        settings = ServerSettings(port=0, answers=AnswerSettings(ModelSettings(model.url)))
+        body = json.dumps({"question": "the display shows E-17", "pack": "tiny"}).encode()
+        with serving(catalog, settings) as client:
+            streamed = client("/ask", "POST", {"Content-Type": "application/json"}, body)
+            at_once = client("/ask", "POST", {"Content-Type": "application/json"}, body, stream="false")
+    for got in (streamed, at_once):
+        done = octavo("verify-answer", "--dist", formats, input=got.body.decode())
+        assert (done.returncode, done.stderr) == (0, ""), got.body
+        assert done.stdout.endswith("the evidence of citations stands in their sources: 1\n")
+
+
+def test_prompts_of_passages_that_came_over_mcp_are_made_again(server: Serving, built: Path) -> None:
+    async def found() -> list[Hit]:
+        endpoint = McpEndpoint(RetrieverSettings(url=f"{server.address}/mcp"), None, 20)
+        try:
+            search = SearchRequest(query="the display shows E-17", gate="off", max_results=8, as_of=DAY)
+            return (await endpoint.search(search))["results"]
+        finally:
+            await endpoint.close()
+
+    hits = asyncio.run(found())
+    assert len(hits) > 2
+    packs = open_catalog(built).packs.values()
+    told = {pack.slug: bounds for pack in packs if (bounds := authority_of(pack.manifest.pack["metadata"]))}
+    for room in (700, 4000):
+        prompt = make_prompt("the display shows E-17", hits, told, seed="seed", room=room)
+        assert rebuild(receipt(prompt), releases_in(built)).messages == prompt.messages
