@@ -56,9 +56,10 @@ def local_model(slots: int = 2, context: int = 4096) -> Generator[LocalModel]:
             assert process.stdin is not None
             assert process.stdout is not None
             try:
-                address = process.stdout.readline().strip()
+                # llama.cpp may say something there too
+                address = next((line for line in process.stdout if line.startswith("http://")), None)
                 assert address, log.read_text()
-                yield LocalModel(f"{address}/v1", log)
+                yield LocalModel(f"{address.strip()}/v1", log)
             finally:
                 process.stdin.close()
                 try:

@@ -24,7 +24,7 @@ from octavo_serve.answering.outcomes import End, Observe, Outcome, of_outcome, o
 from octavo_serve.answering.prompt import REFUSAL, Prompt, Shown, make_prompt
 from octavo_serve.answering.receipts import receipt_of
 from octavo_serve.answering.results import Done, Failure, Reason, Source, Sources, Stage, Timings
-from octavo_serve.answering.retriever import Connection, Encode, RetrievalError, Retriever, RetrieverOf, in_process
+from octavo_serve.answering.retriever import Connection, RetrievalError, Retriever, RetrieverOf, in_process
 from octavo_serve.answering.settings import AnswerSettings
 from octavo_serve.answering.slots import Slots
 from octavo_serve.answering.spans import FIRST_TOKEN, GENERATION, RETRIEVAL, AnswerSpan, AnswerSpans, Untraced, kind_of
@@ -277,10 +277,8 @@ class Answerer:
         refused = is_refusal(answer)
         if not refused:
             try:
-                encoder_of = _Encoders(retriever)
-                checked = await self._workers.run(lambda text: check_answer(text, prompt.sources, encoder_of), answer)
-                if encoder_of.lacked:
-                    missing.append("citation_encoder")
+                checked = await self._workers.run(lambda text: check_answer(text, prompt.sources, retriever), answer)
+                missing += checked.missing
             except UnavailableError:
                 # the answer is there, and says of itself that nobody has checked it
                 missing.append("citation_check")
@@ -358,19 +356,6 @@ async def _authorities(retriever: Retriever, hits: Sequence[Hit]) -> dict[str, A
     releases = dict.fromkeys((hit["pack"], hit["digest"]) for hit in hits)
     found = {slug: await retriever.authority(slug, digest) for slug, digest in releases}
     return {slug: authority for slug, authority in found.items() if authority is not None}
-
-
-class _Encoders:
-    """What compares sentences with sources, and whether it was lacking."""
-
-    def __init__(self, retriever: Retriever) -> None:
-        self._retriever = retriever
-        self.lacked = False
-
-    def __call__(self, shown: Shown) -> Encode | None:
-        encoder = self._retriever.encoder(shown.hit["pack"], shown.hit["digest"])
-        self.lacked = self.lacked or encoder is None
-        return encoder
 
 
 def _sources(found: SearchResult, shown: Sequence[Shown]) -> Sources:
