@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 
 from running import OCTAVO, Serving
 
-MODES = ("legacy", "2026-07-28")
+MODES = (pytest.param("legacy", marks=pytest.mark.slow), "2026-07-28")
 TRANSPORTS = ("http", "http-pack", "stdio")
 
 

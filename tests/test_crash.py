@@ -125,6 +125,7 @@ def files(dist: Path, *below: str) -> dict[str, bytes]:
     return {path.relative_to(dist).as_posix(): path.read_bytes() for path in found}
 
 
+SLOW = pytest.mark.slow
 TOLD = {
     "the word index is written": ("renameat", ".managed.json"),
     "the manifest is staged": ("fsync", "/manifest.json"),
@@ -136,7 +137,9 @@ TOLD = {
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
-@pytest.mark.parametrize("moment", TOLD)
+@pytest.mark.parametrize(
+    "moment", [pytest.param(moment, marks=() if "becomes" in moment or "moves" in moment else SLOW) for moment in TOLD]
+)
 def test_a_kill_leaves_the_old_release_or_the_new_one(bench: Bench, moment: str, tmp_path: Path) -> None:
     syscall, text = TOLD[moment]
     found = [one for one in bench.moments if one.syscall == syscall and text in one.arguments]
@@ -180,8 +183,8 @@ def fill(disk: Path, spare: int) -> Path:
 
 # KiB: a build of `tiny` takes 140 in its state and 90 in dist; each number stops it in another library
 FULL = [
-    *(pytest.param("state", spare, marks=() if spare == 48 else pytest.mark.slow) for spare in range(0, 136, 12)),
-    *(pytest.param("dist", spare, marks=() if spare in (24, 84) else pytest.mark.slow) for spare in range(0, 88, 12)),
+    *(pytest.param("state", spare, marks=() if spare == 48 else SLOW) for spare in range(0, 136, 12)),
+    *(pytest.param("dist", spare, marks=() if spare == 84 else SLOW) for spare in range(0, 88, 12)),
 ]
 
 

@@ -38,16 +38,41 @@ def make(root: Path, chosen: str) -> Path:
     return root / "dist"
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("made")
+    model_folder(root / "small", 8)
+    return make(root, "path:small")
+
+
 @pytest.fixture
-def dist(tmp_path: Path) -> Path:
-    model_folder(tmp_path / "small", 8)
-    return make(tmp_path, "path:small")
+def dist(made: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(made, tmp_path / "dist")
+
+
+@pytest.fixture(scope="module")
+def made_remotely(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with endpoint() as fake:
+        return make(tmp_path_factory.mktemp("remotely"), f"openai:{fake.url}#small")
 
 
 @pytest.fixture
 def remote() -> Generator[FakeEndpoint]:
     with endpoint() as fake:
         yield fake
+
+
+@pytest.fixture
+def behind(made_remotely: Path, remote: FakeEndpoint, tmp_path: Path) -> Path:
+    """A dist with one pack, `tea`, whose encoder is `remote`."""
+    dist = shutil.copytree(made_remotely, tmp_path / "behind")
+    move(dist, remote)
+    return dist
+
+
+def move(dist: Path, fake: FakeEndpoint) -> None:
+    file = encoder_of(dist) / "endpoint.json"
+    file.write_text(json.dumps({**json.loads(file.read_bytes()), "url": fake.url}))
 
 
 def encoder_of(dist: Path) -> Path:
@@ -144,9 +169,9 @@ def test_words_only_serves_a_damaged_encoder_but_no_damaged_artifact(dist: Path)
 
 
 def test_an_endpoint_that_fails_is_told_until_it_works_again(
-    tmp_path: Path, remote: FakeEndpoint, monkeypatch: pytest.MonkeyPatch
+    behind: Path, remote: FakeEndpoint, monkeypatch: pytest.MonkeyPatch
 ):
-    pack = open_catalog(make(tmp_path, f"openai:{remote.url}#small")).packs["tea"]
+    pack = open_catalog(behind).packs["tea"]
     assert (pack.search(SearchRequest(query="descale", gate="off"))["degraded"], pack.degraded) == (False, None)
     remote.down = True
     assert pack.search(SearchRequest(query="acid", gate="off"))["degraded"]
@@ -160,50 +185,45 @@ def test_an_endpoint_that_fails_is_told_until_it_works_again(
     assert (pack.search(SearchRequest(query="acid", gate="off"))["degraded"], pack.degraded) == (False, None)
 
 
-def test_a_query_is_asked_for_once(tmp_path: Path, remote: FakeEndpoint):
-    directory = encoder_of(make(tmp_path, f"openai:{remote.url}#small"))
+def test_a_query_is_asked_for_once(behind: Path, remote: FakeEndpoint):
+    directory = encoder_of(behind)
     opened = open_encoder(directory, directory.name)
     remote.requests.clear()
     assert (opened.encode(QUESTION) == opened.encode(QUESTION)).all()
     assert [each["input"] for each in remote.requests] == [[QUESTION]]
 
 
-def test_other_weights_behind_the_endpoint_are_refused_in_one_line(tmp_path: Path, remote: FakeEndpoint):
-    dist = make(tmp_path, f"openai:{remote.url}#small")
+def test_other_weights_behind_the_endpoint_are_refused_in_one_line(behind: Path, remote: FakeEndpoint):
     remote.weights = "second"
-    assert "encoder small: the endpoint has other weights under this name" in refusal(dist)
-    pack = open_catalog(dist, operator=Operator(lexical_only=True)).packs["tea"]
+    assert "encoder small: the endpoint has other weights under this name" in refusal(behind)
+    pack = open_catalog(behind, operator=Operator(lexical_only=True)).packs["tea"]
     assert pack.search(SearchRequest(query="descale", gate="off"))["degraded"]
 
 
 def test_an_endpoint_that_is_down_at_the_start_may_come_back(
-    tmp_path: Path, remote: FakeEndpoint, monkeypatch: pytest.MonkeyPatch
+    behind: Path, remote: FakeEndpoint, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(encoder, "COOL_DOWN", 0.0)
-    dist = make(tmp_path, f"openai:{remote.url}#small")
     remote.down = True
-    assert refusal(dist) == "octavo: no pack can be served: encoder small: the endpoint answered 503"
-    pack = open_catalog(dist, operator=Operator(lexical_only=True)).packs["tea"]
+    assert refusal(behind) == "octavo: no pack can be served: encoder small: the endpoint answered 503"
+    pack = open_catalog(behind, operator=Operator(lexical_only=True)).packs["tea"]
     assert pack.degraded
     remote.down = False
     assert not pack.search(SearchRequest(query="descale", gate="off"))["degraded"]
     assert pack.degraded is None
 
 
-def test_an_endpoint_may_move(tmp_path: Path, remote: FakeEndpoint):
-    dist = make(tmp_path, f"openai:{remote.url}#small")
+def test_an_endpoint_may_move(behind: Path):
     with endpoint() as moved:
-        file = encoder_of(dist) / "endpoint.json"
-        file.write_text(json.dumps({**json.loads(file.read_bytes()), "url": moved.url}))
-        assert not open_catalog(dist).refused
+        move(behind, moved)
+        assert not open_catalog(behind).refused
         assert len(moved.requests) == 1
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"url": "ftp://x", "key_env": "", "send_dimensions": false}', "null"])
-def test_a_damaged_endpoint_file_is_named(tmp_path: Path, remote: FakeEndpoint, content: str):
-    dist = make(tmp_path, f"openai:{remote.url}#small")
-    (encoder_of(dist) / "endpoint.json").write_text(content)
-    assert open_catalog(dist).refused["tea"].startswith(f"encoders/{encoder_of(dist).name}/endpoint.json: ")
+def test_a_damaged_endpoint_file_is_named(behind: Path, content: str):
+    (encoder_of(behind) / "endpoint.json").write_text(content)
+    assert open_catalog(behind).refused["tea"].startswith(f"encoders/{encoder_of(behind).name}/endpoint.json: ")
 
 
 def test_a_setting_that_is_no_truth_value_is_refused():

@@ -229,7 +229,7 @@ def _loaded_once() -> Generator[None]:
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=QUIET)
+@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=QUIET)
 @given(files=folders())
 def test_whatever_a_folder_holds_compiles_exactly(adapter: str, files: Files) -> None:
     check(files, adapter)

@@ -66,7 +66,7 @@ def body_of(file: Path) -> bytes:
     return file.read_bytes().partition(b"---\n")[2].partition(b"\n---\n")[2].strip()
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("mode", [pytest.param("legacy", marks=pytest.mark.slow), "2026-07-28"])
 def test_the_example_lists_and_reads_what_the_contract_says(mode: str, cached: dict[str, str]) -> None:
     async def use() -> None:
         async with connected(Path(sys.executable), [str(EXAMPLE / SCRIPT)], mode, cached) as client:

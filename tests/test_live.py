@@ -29,7 +29,7 @@ from octavo_artifact.ids import sha256_hex
 from octavo_serve.callers.keys import new_key
 from running import OCTAVO, Serving, serving
 
-ERAS = ("legacy", "2026-07-28")
+ERAS = (pytest.param("legacy", marks=pytest.mark.slow), "2026-07-28")
 PATIENCE = 30
 QUESTION = {"query": "hard water", "pack": "tiny"}
 

@@ -19,6 +19,21 @@ queries:
 """
 
 
+@pytest.fixture(scope="module")
+def both(built: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A dist whose pack has a second release, worse by all that the questions ask for, and that release in it."""
+    root = tmp_path_factory.mktemp("both")
+    dist = shutil.copytree(built, root / "dist")
+    return dist, built_from(changed(root), root, dist).relative_to(dist)
+
+
+@pytest.fixture
+def worse(both: tuple[Path, Path], dist: Path) -> Path:
+    """The worse release, added to `dist`."""
+    made, artifact = both
+    return shutil.copytree(made / artifact, dist / artifact)
+
+
 @pytest.fixture
 def evals(tmp_path: Path) -> Path:
     folder = tmp_path / "evals"
@@ -41,7 +56,6 @@ def built_from(pack: Path, tmp_path: Path, dist: Path) -> Path:
 
 
 def changed(tmp_path: Path) -> Path:
-    """The pack, worse by all that the questions ask for."""
     pack = Path(shutil.copytree(TINY, tmp_path / "changed"))
     for name in ("workflows/descale.md", "concepts/grinder.md", "concepts/water.md"):
         (pack / name).write_text("# Nothing\n\nThis page was emptied.\n")
@@ -54,9 +68,9 @@ def test_a_build_may_leave_the_pointer_alone(tmp_path: Path) -> None:
     assert octavo("verify", artifact).returncode == 0
 
 
-def test_the_first_release_has_to_clear_the_floors(tmp_path: Path, evals: Path) -> None:
-    dist = tmp_path / "dist"
-    artifact = built_from(TINY, tmp_path, dist)
+def test_the_first_release_has_to_clear_the_floors(dist: Path, evals: Path) -> None:
+    artifact = dist / "tiny" / str(pointed(dist))
+    (dist / "tiny/latest.json").unlink()
     (evals / "floors.yaml").write_text("right_refusal: 1.0\n")
     done = octavo("release", artifact, "--evals", evals)
     assert (done.returncode, pointed(dist)) == (1, None)
@@ -67,15 +81,14 @@ def test_the_first_release_has_to_clear_the_floors(tmp_path: Path, evals: Path) 
     assert "judged by its own figures only" in done.stdout
 
 
-def test_a_worse_release_stays_where_it_is(dist: Path, tmp_path: Path, evals: Path) -> None:
+def test_a_worse_release_stays_where_it_is(dist: Path, worse: Path, evals: Path) -> None:
     before = pointed(dist)
     (evals / "floors.yaml").unlink()
-    artifact = built_from(changed(tmp_path), tmp_path, dist)
-    done = octavo("release", artifact, "--evals", evals)
+    done = octavo("release", worse, "--evals", evals)
     assert (done.returncode, pointed(dist)) == (1, before), done.stdout
     assert "worse by more than chance" in done.stdout
-    assert octavo("release", artifact, "--ungated").returncode == 0
-    assert pointed(dist) == artifact.name
+    assert octavo("release", worse, "--ungated").returncode == 0
+    assert pointed(dist) == worse.name
 
 
 def test_the_current_release_may_lack_a_file_that_a_question_names(dist: Path, tmp_path: Path, evals: Path) -> None:
@@ -88,20 +101,18 @@ def test_the_current_release_may_lack_a_file_that_a_question_names(dist: Path, t
     assert (done.returncode, pointed(dist)) == (0, artifact.name), done.stdout
 
 
-def test_a_damaged_current_release_does_not_keep_a_good_one_away(dist: Path, tmp_path: Path, evals: Path) -> None:
+def test_a_damaged_current_release_does_not_keep_a_good_one_away(dist: Path, worse: Path, evals: Path) -> None:
     current = dist / "tiny" / str(pointed(dist))
-    artifact = built_from(changed(tmp_path), tmp_path, dist)
     (current / "documents.parquet").write_bytes(b"")
     (evals / "floors.yaml").unlink()
-    done = octavo("release", artifact, "--evals", evals)
-    assert (done.returncode, pointed(dist)) == (0, artifact.name), done.stdout
+    done = octavo("release", worse, "--evals", evals)
+    assert (done.returncode, pointed(dist)) == (0, worse.name), done.stdout
 
 
-def test_a_damaged_release_is_not_pointed_to(dist: Path, tmp_path: Path) -> None:
+def test_a_damaged_release_is_not_pointed_to(dist: Path, worse: Path) -> None:
     before = pointed(dist)
-    artifact = built_from(changed(tmp_path), tmp_path, dist)
-    (artifact / "documents.parquet").write_bytes(b"")
-    assert octavo("release", artifact, "--ungated").returncode == 1
+    (worse / "documents.parquet").write_bytes(b"")
+    assert octavo("release", worse, "--ungated").returncode == 1
     assert pointed(dist) == before
 
 

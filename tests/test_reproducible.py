@@ -222,12 +222,13 @@ def with_sidecar(path: str) -> dict[str, bytes]:
     return tiny() | {path.replace(".md", ".chunks.yaml"): chunk.encode()}
 
 
+SLOW = pytest.mark.slow  # for what the change of all three at once holds too
 CHANGES = [
     pytest.param(with_sidecar("concepts/water.md"), id="sidecar"),
-    pytest.param(edited("concepts/grinder.md", b"eleven", b"twelve"), id="edit"),
-    pytest.param(without("concepts/grinder.md"), id="deletion"),
-    pytest.param(shortened("concepts/water.md"), id="shortening"),
-    pytest.param(moved("workflows/descale.md", "workflows/care/descale.md"), id="move to a subfolder"),
+    pytest.param(edited("concepts/grinder.md", b"eleven", b"twelve"), id="edit", marks=SLOW),
+    pytest.param(without("concepts/grinder.md"), id="deletion", marks=SLOW),
+    pytest.param(shortened("concepts/water.md"), id="shortening", marks=SLOW),
+    pytest.param(moved("workflows/descale.md", "workflows/care/descale.md"), id="move to a subfolder", marks=SLOW),
     pytest.param(
         {
             path: data

@@ -694,7 +694,7 @@ def test_a_thousand_bad_requests_leave_nothing_behind(here: Server) -> None:
     assert threading.active_count() <= before[2]
 
 
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("era", [pytest.param(ERAS[0], marks=pytest.mark.slow), ERAS[1]])
 def test_clients_that_use_the_same_id_get_their_own_answers(here: Server, era: str) -> None:
     def one(number: int) -> tuple[str, str]:
         query = f"water number {number}"

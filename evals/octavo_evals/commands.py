@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -116,6 +117,13 @@ def _arguments(parser: ArgumentParser) -> None:
     release.add_argument("--today", type=day, metavar="YYYY-MM-DD", help="day of the answers (that of the questions)")
     _format(release)
 
+    citations = _verb(verbs, "citations", "measure the citation checker on labelled sentences", _citations)
+    citations.add_argument("pairs", type=Path, metavar="PAIRS", help="YAML: sentences, what they cite, labels")
+    citations.add_argument("--dist", type=Path, default=Path("dist"), help="releases with the passages (dist)")
+    citations.add_argument("--split", choices=("dev", "test"), help="only these pairs (all)")
+    citations.add_argument("--lexical", action="store_true", help="check by words alone, without the encoder")
+    citations.add_argument("--wrong", action="store_true", help="also list the pairs that are judged wrongly")
+    citations.add_argument("--json", action="store_true", help="print JSON")
     command.add_arguments(verbs.add_parser("answers", help=command.SUMMARY, description=command.SUMMARY))
 
     for name, module in (("draft", drafting), ("label", labelling)):
@@ -392,6 +400,25 @@ def _told(message: str) -> Verdict:
     return Verdict("current release", True, message)
 
 
+def _citations(arguments: Namespace) -> int:
+    from octavo_evals.answering import support
+
+    packs = support.Packs(arguments.dist)
+    pairs = [pair for pair in support.read_pairs(arguments.pairs) if arguments.split in (None, pair.split)]
+    there, left_out = support.present(pairs, packs)
+    judged = support.judge(there, packs, support.checker(), lexical=arguments.lexical)
+    for slug, count in left_out.items():
+        print(f"octavo: {slug}: not in {arguments.dist.name}; {count} pairs are left out", file=sys.stderr)
+    if arguments.json:
+        shown = support.as_json(judged, left_out, lexical=arguments.lexical, wrong=arguments.wrong)
+        print(json.dumps(shown, ensure_ascii=False))
+        return 0
+    print(support.table(judged))
+    if arguments.wrong:
+        print(support.wrong_ones(judged))
+    return 0
+
+
 def _judge(arguments: Namespace, name: str, verdicts: Sequence[Verdict]) -> int:
     from octavo_evals.render import FORMATS
 
@@ -423,6 +450,7 @@ EVAL = Command(
         "octavo eval answers run evals/octavo/answers.yaml --dist dist --quoting --out answers.json",
         "octavo eval draft dist --pack octavo --log queries.jsonl --out draft.yaml",
         "octavo eval label draft.yaml --dist dist",
+        "octavo eval citations evals/answers/support.yaml --dist dist --wrong",
         "octavo eval gate compare evals/octavo/results.json new.json --across-releases --format github",
     ),
     add_arguments=_arguments,

@@ -6,7 +6,7 @@ The fields are also the keys of `octavo.yaml` and the source of its JSON Schema;
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -225,6 +225,20 @@ class ServerSettings:
         for what in ("name", "sha256"):
             if len({getattr(key, what) for key in self.keys}) < len(self.keys):
                 raise ConfigError(f"keys: two have the same {what}, expected different ones")
+
+    def of_worker(self) -> ServerSettings:
+        """Those of one of its processes, which has its share of the answers at once, rounded down.
+
+        Raises ConfigError when there is none for each.
+        """
+        if self.answers is None:
+            return self
+        share, slots = self.answers.max_concurrent // self.workers, self.answers.max_concurrent
+        if share == 0:
+            raise ConfigError(
+                f"answers: max_concurrent {slots}, expected one at least for each of {self.workers} workers"
+            )
+        return replace(self, answers=replace(self.answers, max_concurrent=share))
 
     @property
     def hosts(self) -> frozenset[str]:

@@ -154,7 +154,7 @@ def answers_of_another_process(dist: Path, requests: Sequence[SearchRequest]) ->
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-@settings(max_examples=600, deadline=None, derandomize=True, suppress_health_check=QUIET)
+@settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=QUIET)
 @given(request=REQUESTS)
 def test_any_question_has_an_answer_in_bounds(catalog: Catalog, request: SearchRequest) -> None:
     result = catalog.search(request)

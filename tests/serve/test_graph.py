@@ -66,7 +66,8 @@ def compiled(root: Path, files: dict[str, tuple[str, str]], **extras: str) -> Op
         (source / name).write_text(f"---\ntitle: {name.removesuffix('.md')}\ntags: [t]\n{front}\n---\n{body}")
     for name, text in {"manifest": MANIFEST, **extras}.items():
         (source / f"{name}.yaml").write_text(text)
-    done = octavo("build", source, "--out", root / "dist", "--state", root / "state", "-q")
+    # beside it, so that the packs of this file share what was encoded
+    done = octavo("build", source, "--out", root / "dist", "--state", root.parent / "state", "-q")
     assert done.returncode == 0, done.stderr
     return open_catalog(root / "dist").choose(None)
 
@@ -339,8 +340,8 @@ def test_a_walk_beyond_its_limits_is_refused(pack: OpenPack, field: str, value: 
 
 def test_a_dense_graph_gives_a_bounded_answer(tmp_path: Path) -> None:
     names = [f"d{n:02}" for n in range(60)]
-    links = " ".join(f"[[{name}]]" for name in names)
-    dense = compiled(tmp_path, {f"{name}.md": ("", f"# {name}\n\n{links}\n") for name in names})
+    related = f"related: [{', '.join(names)}]"
+    dense = compiled(tmp_path, {f"{name}.md": (related, f"# {name}\n\nText.\n") for name in names})
     result = walk(dense, id="g/d00", depth=2, max_nodes=100)
     assert (len(result["nodes"]), len(result["edges"]), result["truncated"]) == (60, MAX_EDGES, True)
 

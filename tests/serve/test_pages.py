@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from models import model_folder
 from octavo_artifact.errors import RequestError
 from octavo_serve.catalog import OpenPack, open_catalog
 from octavo_serve.faces import compact_json
@@ -58,7 +59,8 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (source / "book.md").write_bytes(LONG)
     (source / "line.md").write_bytes(ONE_LINE)
     (source / "empty.md").write_bytes(b"")
-    done = octavo("build", source, "--out", root / "dist", "--state", root / "state", "-q")
+    encoder = f"path:{model_folder(root / 'encoder')}"  # 70,000 tokens, of whose meaning nothing here depends
+    done = octavo("build", source, "--encoder", encoder, "--out", root / "dist", "--state", root / "state", "-q")
     assert done.returncode == 0, done.stderr
     return root / "dist"
 
@@ -106,7 +108,7 @@ def test_a_passage_that_is_larger_than_an_answer_is_cut_and_says_so(dist: Path, 
     asked = {"query": "zeppelin timetable", "compact": compact, "retrieval": {"gate": "off"}}
     first, *others = pages(pack.search, SearchRequest, MIN_TOKENS, **asked)
     (hit,) = first["results"]
-    whole: Any = pack.search(SearchRequest(query="zeppelin timetable", compact=compact))["results"][0]
+    whole: Any = pack.search(SearchRequest(query="zeppelin timetable", compact=compact, gate="off"))["results"][0]
     assert hit["source_file"] == "timetable.md"
     assert (first["truncated"], hit["line_range"]) == (True, whole["line_range"])
     assert whole["text"].startswith(hit["text"])
@@ -200,7 +202,7 @@ def test_a_cursor_is_of_one_question_of_one_release(pack: OpenPack, built: Path)
 @pytest.mark.parametrize(
     ("tool", "asked"),
     [
-        pytest.param("ep_search", {"query": "which load does ferry 9 carry"}, id="hits"),
+        pytest.param("ep_search", {"query": "which load does ferry 9 carry", "gate": "off"}, id="hits"),
         pytest.param("ep_search", {"query": "zeppelin", "max_tokens": MIN_TOKENS, "gate": "off"}, id="cut"),
         pytest.param("ep_search", {"query": "the", "max_tokens": 2_000, "compact": True, "gate": "off"}, id="compact"),
         pytest.param("ep_search", {"query": "ferry", "reconstruct": True, "explain": True, "gate": "off"}, id="all"),
@@ -246,11 +248,11 @@ def test_a_page_of_a_text_ends_well(data: bytes, room: int, page: bytes) -> None
 
 
 def test_a_compact_answer_has_what_cites_a_passage_and_no_more(pack: OpenPack) -> None:
-    whole = pack.search(SearchRequest(query="which load does ferry 9 carry"))
-    compact = pack.search(SearchRequest(query="which load does ferry 9 carry", compact=True))
+    whole = pack.search(SearchRequest(query="which load does ferry 9 carry", gate="off"))
+    compact = pack.search(SearchRequest(query="which load does ferry 9 carry", gate="off", compact=True))
     names = ("pack", "fragment_id", "title", "heading_path", "source_file", "line_range", "score", "expired")
     hits: Any = whole["results"]
     expected = [{name: hit[name] for name in (*names, "age_stale", "text")} for hit in hits]
-    assert compact["results"] == expected
+    assert compact["results"] == expected != []
     with pytest.raises(RequestError, match="compact: not together with reconstruct"):
         pack.search(SearchRequest(query="ferry", compact=True, reconstruct=True))

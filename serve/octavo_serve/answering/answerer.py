@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractContextManager, aclosing
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from time import perf_counter
@@ -20,13 +20,16 @@ from octavo_artifact.text import DEFAULT_LANGUAGE, STOP_WORDS
 from octavo_serve.answering.checking import Checked, check_answer
 from octavo_serve.answering.citations.markers import Markers
 from octavo_serve.answering.model import Ended, Model, ModelError, Sampling, Text, Usage, cost
+from octavo_serve.answering.outcomes import End, Observe, Outcome, of_outcome, of_request, of_response, unobserved
 from octavo_serve.answering.prompt import REFUSAL, Prompt, Shown, make_prompt
 from octavo_serve.answering.receipts import receipt_of
 from octavo_serve.answering.results import Done, Failure, Reason, Source, Sources, Stage, Timings
-from octavo_serve.answering.retriever import Encode, RetrievalError, Retriever
+from octavo_serve.answering.retriever import Connection, Encode, RetrievalError, Retriever, RetrieverOf, in_process
 from octavo_serve.answering.settings import AnswerSettings
 from octavo_serve.answering.slots import Slots
-from octavo_serve.faces import UnavailableError, Workers, message
+from octavo_serve.answering.spans import FIRST_TOKEN, GENERATION, RETRIEVAL, AnswerSpan, AnswerSpans, Untraced, kind_of
+from octavo_serve.callers.views import View
+from octavo_serve.faces import BusyError, UnavailableError, Workers, message
 from octavo_serve.query import analyse
 from octavo_serve.requests import MAX_SOURCES, AskRequest, SearchRequest
 from octavo_serve.results import Authority, Hit, SearchResult
@@ -47,34 +50,13 @@ class Event:
     data: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a question, for those who watch."""
-
-    end: Literal["answered", "refused", "failed", "left"]
-    pack: str | None
-    stage: Stage | None
-    """Where it failed, or what was being done when the client left."""
-    reason: Reason | None
-    """Why it was refused."""
-    timings: Timings
-    usage: Usage | None
-    cost: float | None
-
-
-Observe = Callable[[Outcome], None]
-
-
-def _unobserved(outcome: Outcome) -> None:
-    """For those who do not watch."""
-
-
 @dataclass(slots=True)
 class _Progress:
     """How far an answer is."""
 
     asked: AskRequest
     day: date
+    span: AnswerSpan
     trace_id: str
     started: float = field(default_factory=perf_counter)
     stage: Stage = "retrieval"
@@ -85,10 +67,13 @@ class _Progress:
     """When the first piece of the answer came."""
     last: float | None = None
     markers: Markers | None = None
+    sources: tuple[Source, ...] = ()
     usage: Usage | None = None
-    end: Literal["answered", "refused", "failed", "left"] = "left"
+    end: End = "left"
     """Unless something else becomes of it, whoever asked has left."""
     reason: Reason | None = None
+    error: Exception | None = None
+    missing: tuple[str, ...] = ()
 
     @property
     def answer(self) -> str:
@@ -117,15 +102,25 @@ class Answerer:
         *,
         today: Callable[[], date] = lambda: datetime.now(UTC).date(),
         new_seed: Callable[[], str] = lambda: secrets.token_hex(16),
-        observe: Observe = _unobserved,
+        observe: Observe = unobserved,
+        retriever_of: RetrieverOf | None = None,
+        spans: AnswerSpans = Untraced,
+        connection: Connection | None = None,
     ) -> None:
-        """`today` gives the day of questions that name none, `new_seed` that of a fence: nobody may guess it."""
+        """`today` gives the day of questions that name none, `new_seed` that of a fence: nobody may guess it.
+
+        `retriever_of` says who finds passages for a caller, by a `connection` if it needs one; without it the packs of
+        this server do. `spans` begins the span of an answer, whose trace then names it.
+        """
         self.settings = settings
         self._model = model
         self._workers = workers
         self._today = today
         self._new_seed = new_seed
         self._observe = observe
+        self._retriever_of = retriever_of or in_process(workers)
+        self._spans = spans
+        self._connection = connection
         self._slots = Slots(settings.max_concurrent)
         chosen = settings.model
         self._sampling = Sampling(chosen.max_tokens, chosen.temperature, chosen.top_p, chosen.seed)
@@ -135,53 +130,84 @@ class Answerer:
         """Answers that are being written."""
         return self._slots.taken
 
-    def slot(self) -> AbstractContextManager[None]:
+    @property
+    def slots(self) -> int:
+        """Answers that are written at once at most."""
+        return self._slots.count
+
+    @contextmanager
+    def slot(self) -> Generator[None]:
         """To be held while `events` are taken. Raises BusyError when all are taken."""
-        return self._slots.one()
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._slots.one())
+            except BusyError as error:
+                self._observe(Outcome("busy", error=error))
+                raise
+            yield
+
+    def retriever(self, view: View) -> Retriever:
+        """Who finds passages for a caller that sees so much."""
+        return self._retriever_of(view)
 
     async def warm_up(self) -> None:
-        """Have the model ready."""
+        """Have the model ready, and whoever finds passages elsewhere."""
+        if self._connection is not None:
+            await self._connection.warm_up()
         await self._model.warm_up()
 
     async def close(self) -> None:
         """End what is open."""
         await self._model.close()
+        if self._connection is not None:
+            await self._connection.close()
 
     async def events(self, asked: AskRequest, retriever: Retriever, trace_id: str) -> AsyncGenerator[Event]:
         """The answer to a question; whoever stops early has to close it, which stops the work upstream.
 
         Before the first event it raises RequestError for a question that cannot be asked so, and UnavailableError
-        when the same one may succeed later; after that nothing.
+        when the same one may succeed later; after that nothing. `trace_id` names the answer where nobody traces it.
         """
-        progress = _Progress(asked, asked.as_of or self._today(), trace_id)
+        span = self._spans()
+        progress = _Progress(asked, asked.as_of or self._today(), span, span.trace_id or trace_id)
         try:
             async with aclosing(self._events(progress, retriever)) as events:
                 async for event in events:
                     if event.name == "done":
                         progress.end = "refused" if event.data["refused"] else "answered"
                         progress.reason = event.data["reason"]
+                        progress.missing = tuple(event.data["missing"])
                     yield event
-        except (RequestError, UnavailableError):
+        except (RequestError, UnavailableError) as error:
             # of the search, before the first event
-            progress.end = "failed"
+            progress.end = "invalid" if isinstance(error, RequestError) else "failed"
+            progress.error = error
             raise
         except (ModelError, RetrievalError) as error:
-            progress.end = "failed"
+            progress.end, progress.error = "failed", error
             yield self._failed(progress, message(error))
-        except Exception:
+        except Exception as error:
             _logger.exception("an answer failed")
-            progress.end = "failed"
+            progress.end, progress.error = "failed", error
             yield self._failed(progress, "the server failed; its log says why")
         finally:
-            self._observe(self._outcome(progress))
+            outcome = self._outcome(progress)
+            failed = outcome.error if outcome.end == "failed" else None
+            span.end(of_outcome(outcome), kind_of(failed) if failed else None)
+            self._observe(outcome)
 
     def _outcome(self, progress: _Progress) -> Outcome:
         prices = self.settings.model.price_in, self.settings.model.price_out
         return Outcome(
             end=progress.end,
+            asked=progress.asked,
             pack=progress.found["pack"] if progress.found else progress.asked.pack,
+            digest=progress.found["digest"] if progress.found else None,
             stage=progress.stage if progress.end in ("failed", "left") else None,
             reason=progress.reason,
+            error=progress.error,
+            missing=progress.missing,
+            sources=progress.sources,
             timings=progress.timings(),
             usage=progress.usage,
             cost=cost(progress.usage, *prices),
@@ -189,7 +215,11 @@ class Answerer:
 
     async def _events(self, progress: _Progress, retriever: Retriever) -> AsyncGenerator[Event]:
         asked = progress.asked
-        found = progress.found = await retriever.search(_search_request(asked, progress.day, self.settings.passages))
+        with progress.span.stage(RETRIEVAL, {}) as span:
+            with span.current():
+                found = await retriever.search(_search_request(asked, progress.day, self.settings.passages))
+            span.tell({"octavo.passages": len(found["results"])})
+        progress.found = found
         reason = cast(Reason | None, found["reason"])
         if reason is None and not has_topic(asked.question):
             reason = "no_relevant_passage"
@@ -201,7 +231,9 @@ class Answerer:
         room = self.settings.model.context_tokens - self.settings.model.max_tokens
         authorities = await _authorities(retriever, hits)
         prompt = make_prompt(asked.question, hits, authorities, seed=self._new_seed(), room=room)
-        yield Event("sources", _sources(found, prompt.sources))
+        sources = _sources(found, prompt.sources)
+        progress.sources = tuple(sources["sources"])
+        yield Event("sources", sources)
         progress.stage = "generation"
         progress.markers = Markers(len(prompt.sources))
         ended = Ended(truncated=False, usage=None, model=None)
@@ -218,15 +250,23 @@ class Answerer:
     async def _generate(self, progress: _Progress, prompt: Prompt, markers: Markers) -> AsyncGenerator[str | Ended]:
         """What may be shown of the model's words, then how they ended."""
         progress.sent = perf_counter()
-        async with aclosing(self._model.stream(prompt.messages, self._sampling)) as pieces:
-            async for piece in pieces:
-                progress.last = perf_counter()
-                if isinstance(piece, Text):
-                    progress.first = progress.first or progress.last
-                    yield markers.feed(piece.text)
-                else:
-                    yield markers.finish()
-                    yield piece
+        with progress.span.stage(GENERATION, of_request(self.settings.model.name, self._sampling)) as span:
+            async with aclosing(self._model.stream(prompt.messages, self._sampling)) as pieces:
+                while True:
+                    with span.current():
+                        piece = await anext(pieces, None)
+                    if piece is None:
+                        return
+                    progress.last = perf_counter()
+                    if isinstance(piece, Text):
+                        if progress.first is None:
+                            progress.first = progress.last
+                            span.event(FIRST_TOKEN)
+                        yield markers.feed(piece.text)
+                    else:
+                        span.tell(of_response(piece))
+                        yield markers.finish()
+                        yield piece
 
     async def _done(
         self, progress: _Progress, found: SearchResult, prompt: Prompt, ended: Ended, retriever: Retriever
@@ -237,8 +277,10 @@ class Answerer:
         refused = is_refusal(answer)
         if not refused:
             try:
-                encoder_of = _encoders(retriever)
+                encoder_of = _Encoders(retriever)
                 checked = await self._workers.run(lambda text: check_answer(text, prompt.sources, encoder_of), answer)
+                if encoder_of.lacked:
+                    missing.append("citation_encoder")
             except UnavailableError:
                 # the answer is there, and says of itself that nobody has checked it
                 missing.append("citation_check")
@@ -283,8 +325,16 @@ def has_topic(question: str) -> bool:
 
 def is_refusal(answer: str) -> bool:
     """Whether an answer is the sentence that the model was told to say, whatever marks and citations are around it."""
-    plain = _NO_WORDS.sub(" ", _MARKER.sub("", answer).lower()).split()
-    return plain == _NO_WORDS.sub(" ", REFUSAL.lower()).split()
+    return _plain(answer) == _plain(REFUSAL)
+
+
+def may_become_refusal(answer: str) -> bool:
+    """Whether the beginning of an answer may be that of the sentence: what is shown only once it is not is held so."""
+    return _plain(REFUSAL).startswith(_plain(answer))
+
+
+def _plain(text: str) -> str:
+    return _NO_WORDS.sub(" ", _MARKER.sub("", text).lower()).strip()
 
 
 def _search_request(asked: AskRequest, day: date, passages: int) -> SearchRequest:
@@ -310,8 +360,17 @@ async def _authorities(retriever: Retriever, hits: Sequence[Hit]) -> dict[str, A
     return {slug: authority for slug, authority in found.items() if authority is not None}
 
 
-def _encoders(retriever: Retriever) -> Callable[[Shown], Encode | None]:
-    return lambda shown: retriever.encoder(shown.hit["pack"], shown.hit["digest"])
+class _Encoders:
+    """What compares sentences with sources, and whether it was lacking."""
+
+    def __init__(self, retriever: Retriever) -> None:
+        self._retriever = retriever
+        self.lacked = False
+
+    def __call__(self, shown: Shown) -> Encode | None:
+        encoder = self._retriever.encoder(shown.hit["pack"], shown.hit["digest"])
+        self.lacked = self.lacked or encoder is None
+        return encoder
 
 
 def _sources(found: SearchResult, shown: Sequence[Shown]) -> Sources:

@@ -25,6 +25,7 @@ from typing_extensions import TypedDict
 
 from octavo_artifact.errors import OctavoError
 from octavo_serve.answering.settings import ModelSettings
+from octavo_serve.answering.spans import outgoing
 
 MAX_PAUSE = 10.0
 """Seconds between two attempts at most; a server that asks for more is not asked again."""
@@ -155,7 +156,7 @@ class ChatEndpoint:
             limits=httpx2.Limits(keepalive_expiry=_KEPT),
             # The key and the question are for this place.
             follow_redirects=False,
-            trust_env=not _is_loopback(settings.url),
+            trust_env=not is_loopback(settings.url),
         )
 
     async def stream(self, messages: Sequence[Message], sampling: Sampling) -> AsyncGenerator[Text | Ended]:
@@ -243,7 +244,7 @@ class ChatEndpoint:
 
     async def _send(self, body: Mapping[str, Any], patience: _Patience) -> httpx2.Response:
         """The head of the answer, with its body to come."""
-        request = self._client.build_request("POST", "chat/completions", json=body)
+        request = self._client.build_request("POST", "chat/completions", json=body, headers=outgoing.get())
         try:
             return await patience.wait(self._client.send(request, stream=True))
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
@@ -499,7 +500,7 @@ def _named(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error)[:200]!r}"
 
 
-def _is_loopback(url: str) -> bool:
+def is_loopback(url: str) -> bool:
     """Whether an address is of this machine, for which no proxy of the environment is meant."""
     host = urlsplit(url).hostname or ""
     try:

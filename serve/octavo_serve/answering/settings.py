@@ -116,7 +116,12 @@ class AnswerSettings:
     ] = 5
     max_concurrent: Annotated[
         int,
-        Field(ge=1, le=1024, description="Answers at once: the slots of the model. More are refused, none waits."),
+        Field(
+            ge=1,
+            le=1024,
+            description="Answers at once: the slots of the model. More are refused, none waits. Each worker has its "
+            "part, rounded down.",
+        ),
     ] = 4
     heartbeat_seconds: Annotated[
         float, _Seconds, Field(description="Seconds of silence after which a stream shows that it lives.")

@@ -43,14 +43,15 @@ def serve_by_processes(open_library: Callable[[], Library], settings: ServerSett
     """Serve with as many processes as the settings want until SIGINT or SIGTERM, which is then as if it came now.
 
     `open_library` is picklable, and called in each of them. Raises ConfigError when there is no place for what they
-    share.
+    share, or an answer at once for each of them.
     """
+    of_worker = settings.of_worker()
     with ExitStack() as stack:
         folder = stack.enter_context(shared_counts()) if settings.metrics else None
         listeners = [listener, *(sibling(listener) for _ in range(settings.workers - 1))]
         for each in listeners:
             stack.enter_context(each)
-        workers = Workers(partial(WorkerProcess, open_library, settings), listeners, folder)
+        workers = Workers(partial(WorkerProcess, open_library, of_worker), listeners, folder)
         workers.run()
     if workers.ended_by == signal.SIGINT:
         raise KeyboardInterrupt

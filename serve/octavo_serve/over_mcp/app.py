@@ -1,4 +1,4 @@
-"""The MCP face: four tools, the packs' resources, prompts and skills, stateless, for clients of 2025 and of 2026.
+"""The MCP face: the tools, the packs' resources, prompts and skills, stateless, for clients of 2025 and of 2026.
 
 Importing this module costs the SDK's 0.6 s of CPU, so nothing imports it before it is needed.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mcp.types as t
 from mcp.server import Server
@@ -23,15 +23,19 @@ from octavo_artifact.errors import RequestError
 from octavo_artifact.schema import Resource
 from octavo_serve.faces import Pack, UnavailableError, Workers, message, pack_of
 from octavo_serve.introduction import introduce, point_to_skills
+from octavo_serve.over_mcp.asking import FailedError, ask, cited
 from octavo_serve.over_mcp.completions import complete
 from octavo_serve.over_mcp.endpoint import Context, Find, endpoint_of
 from octavo_serve.over_mcp.noting import Noting
 from octavo_serve.over_mcp.offers import Prompts, contents, listed, templates
 from octavo_serve.over_mcp.paging import cursor_of, page_after
 from octavo_serve.over_mcp.skill_methods import EXTENSION, offer_skills
-from octavo_serve.over_mcp.tools import TOOLS, Tool, described
-from octavo_serve.requests import SearchRequest, parse_request
+from octavo_serve.over_mcp.tools import ASK, TOOLS, Tool, described
+from octavo_serve.requests import AskRequest, SearchRequest, parse_request
 from octavo_serve.watching.traces import are_traces_wanted
+
+if TYPE_CHECKING:
+    from octavo_serve.answering.answerer import Answerer
 
 PAGE = 200
 """Resources, templates or prompts on a page of their list."""
@@ -56,24 +60,37 @@ _COMPLETE = {"resultType": "complete"}
 
 _logger = logging.getLogger(__name__)
 
+_HOW_TO_ASK = "ep_ask has a question answered here, with checked citations."
 
-def session_manager(workers: Workers, *, public: bool) -> StreamableHTTPSessionManager:
-    """What serves all endpoints over HTTP: each request says whose packs it is about. It is not running yet."""
-    return StreamableHTTPSessionManager(
-        make_server(endpoint_of, workers, public=public),
-        json_response=True,
-        stateless=True,
-        # `edge` has checked Host and Origin before anything else.
-        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+
+def session_managers(
+    workers: Workers, *, public: bool, answerer: Answerer | None = None
+) -> tuple[StreamableHTTPSessionManager, StreamableHTTPSessionManager]:
+    """What serves all endpoints over HTTP: each request says whose packs it is about. They are not running yet.
+
+    The first answers with one JSON document, which takes half the CPU; the second may stream, and so tells progress
+    and notices clients that leave.
+    """
+    server = make_server(endpoint_of, workers, public=public, answerer=answerer)
+    whole, streaming = (
+        StreamableHTTPSessionManager(
+            server,
+            json_response=json_response,
+            stateless=True,
+            # `edge` has checked Host and Origin before anything else.
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        )
+        for json_response in (True, False)
     )
+    return whole, streaming
 
 
-def make_server(find: Find, workers: Workers, *, public: bool = False) -> Server[Any]:
-    """A server that answers each request from the endpoint that `find` finds.
+def make_server(find: Find, workers: Workers, *, public: bool = False, answerer: Answerer | None = None) -> Server[Any]:
+    """A server that answers each request from the endpoint that `find` finds, and questions with the `answerer`.
 
     `public` says that all callers see the same, so that they may share what they keep.
     """
-    face = _Face(find, workers, public=public)
+    face = _Face(find, workers, public=public, answerer=answerer)
     server: Server[Any] = Server(
         "octavo",
         version=__version__,
@@ -98,7 +115,7 @@ def make_server(find: Find, workers: Workers, *, public: bool = False) -> Server
         )
         known = t.DiscoverResult(supported_versions=list(MODERN_PROTOCOL_VERSIONS), capabilities=capabilities)
         return face.kept(ctx, known.model_dump(by_alias=True, mode="json", exclude_none=True)) | {
-            "instructions": instructions(find(ctx).packs)
+            "instructions": instructions(find(ctx).packs, asks=answerer is not None)
         }
 
     server.add_request_handler("server/discover", t.RequestParams, discover)
@@ -106,20 +123,25 @@ def make_server(find: Find, workers: Workers, *, public: bool = False) -> Server
     async def introduce_to_2025(ctx: Context, call_next: CallNext) -> HandlerResult:
         result = await call_next(ctx)
         if ctx.method == "initialize" and isinstance(result, dict):
-            return {**result, "instructions": instructions(find(ctx).packs)}
+            return {**result, "instructions": instructions(find(ctx).packs, asks=answerer is not None)}
         return result
 
     if not are_traces_wanted():
         # Spans go nowhere, and cost a tenth of each request.
         server.middleware.clear()
-    server.middleware += [Noting(frozenset(TOOLS)), _conceal, introduce_to_2025]
+    server.middleware += [Noting(frozenset((*TOOLS, ASK.name))), _conceal, introduce_to_2025]
     return server
 
 
-def instructions(packs: Sequence[Pack]) -> str:
-    """What a model is told of the server: what the packs are about, and how to use the tools."""
+def instructions(packs: Sequence[Pack], *, asks: bool = False) -> str:
+    """What a model is told of the server: what the packs are about, and how to use the tools.
+
+    `asks` says that ep_ask is one of them.
+    """
+    if asks and not packs:
+        return _HOW_TO_ASK
     skills = point_to_skills(_count_skills(packs))
-    how = f"{_HOW_TO_USE} {skills}" if skills else _HOW_TO_USE
+    how = " ".join(each for each in (_HOW_TO_USE, _HOW_TO_ASK if asks else "", skills) if each)
     about = introduce([pack.manifest.pack for pack in packs], MAX_INSTRUCTIONS - len(how) - 2)
     return f"{about}\n\n{how}" if about else how
 
@@ -131,7 +153,8 @@ def _count_skills(packs: Sequence[Pack]) -> dict[str, int]:
 class _Face:
     """The handlers. They give dictionaries as they go over the wire: a model would be dumped and checked once more."""
 
-    def __init__(self, find: Find, workers: Workers, *, public: bool) -> None:
+    def __init__(self, find: Find, workers: Workers, *, public: bool, answerer: Answerer | None) -> None:
+        self._answerer = answerer
         self._find = find
         self._workers = workers
         self._public = public
@@ -143,19 +166,37 @@ class _Face:
 
     async def list_tools(self, ctx: Context, params: t.PaginatedRequestParams | None) -> Any:
         endpoint = self._find(ctx)
-        tools = described(tuple(pack.slug for pack in endpoint.packs) if endpoint.several else ())
-        return self.kept(ctx, _page("tools", tools, _name, params))
+        slugs = tuple(pack.slug for pack in endpoint.packs)
+        listed = described(self._tools(slugs), slugs if endpoint.several else ())
+        return self.kept(ctx, _page("tools", listed, _name, params))
+
+    def _tools(self, slugs: Sequence[str]) -> tuple[Tool, ...]:
+        """Those that are of use: without packs of its own a server can only ask another's."""
+        asks = (ASK,) if self._answerer else ()
+        return (*TOOLS.values(), *asks) if slugs or not asks else asks
 
     async def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> Any:
+        if params.name == ASK.name and self._answerer is not None:
+            return await self._ask(ctx, params, self._answerer)
         tool = TOOLS.get(params.name)
         if tool is None:
-            raise MCPError(t.INVALID_PARAMS, f"unknown tool; known are {', '.join(TOOLS)}")
+            known = ", ".join(tool.name for tool in self._tools(tuple(TOOLS)))
+            raise MCPError(t.INVALID_PARAMS, f"unknown tool; known are {known}")
         try:
             request = parse_request(tool.request, params.arguments or {}, strict=True)
             result = await self._workers.run(tool.asked_of(self._find(ctx), request), request)
         except (RequestError, UnavailableError) as error:
-            return {**_COMPLETE, "content": [_text(message(error))], "isError": True}
+            return _failed(message(error))
         return answered(tool, request, result)
+
+    async def _ask(self, ctx: Context, params: t.CallToolRequestParams, answerer: Answerer) -> Any:
+        try:
+            request = parse_request(AskRequest, params.arguments or {}, strict=True)
+            answer = await ask(answerer, self._find(ctx), request, ctx.session.report_progress)
+        except (RequestError, UnavailableError, FailedError) as error:
+            return _failed(message(error))
+        content = [_text(ASK.text(answer)), *_links(cited(answer))]
+        return {**_COMPLETE, "content": content, "structuredContent": answer}
 
     async def list_resources(self, ctx: Context, params: t.PaginatedRequestParams | None) -> Any:
         packs = self._find(ctx).packs
@@ -221,6 +262,10 @@ def answered(tool: Tool, request: Any, result: Any) -> dict[str, Any]:
         else:
             content += _links(result["results"])
     return {**_COMPLETE, "content": content, "structuredContent": result}
+
+
+def _failed(said: str) -> dict[str, Any]:
+    return {**_COMPLETE, "content": [_text(said)], "isError": True}
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from mcp.server.context import ServerRequestContext
 
 from octavo_artifact.errors import NotFoundError
 from octavo_serve.callers.access import view_of
+from octavo_serve.callers.views import View
 from octavo_serve.faces import Library, Pack
-from octavo_serve.requests import SearchRequest
+from octavo_serve.requests import AskRequest, SearchRequest
 from octavo_serve.results import SearchResult
 
 Context = ServerRequestContext[Any, Any]
@@ -30,6 +31,11 @@ class Endpoint:
     """What the caller may see of it."""
     name: str | None = None
     """Slug of the only pack; with `@` and a digest that release of it."""
+
+    @property
+    def view(self) -> View:
+        """What the caller may see of the library."""
+        return self.library if isinstance(self.library, View) else View(self.library)
 
     @property
     def packs(self) -> Sequence[Pack]:
@@ -58,6 +64,13 @@ class Endpoint:
     def search(self, request: SearchRequest) -> SearchResult:
         """Find passages in the pack that is named, or in all."""
         return self.library.search(request) if self.name is None else self.choose(request.pack).search(request)
+
+    def narrowed(self, request: AskRequest) -> AskRequest:
+        """The question as it is asked of `view`. Raises NotFoundError."""
+        if self.name is None:
+            return request
+        self.choose(request.pack)
+        return request.model_copy(update={"pack": self.name if self.fixed or not request.pack else request.pack})
 
     def hint(self, *, public: bool) -> CacheHint:
         """How long a client may keep a list or a document, and for whom: `public` where all callers see the same."""

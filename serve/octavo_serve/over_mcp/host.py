@@ -22,6 +22,11 @@ from octavo_serve.over_mcp.envelope import WellFormed
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
+    from octavo_serve.answering.answerer import Answerer
+
+_LONG = frozenset({"ep_ask"})
+"""Tools whose work is stopped when nobody waits for it any more."""
+
 _QUIET = 2.0
 _READY_TIMEOUT = 30.0
 
@@ -31,8 +36,9 @@ _logger = logging.getLogger(__name__)
 class McpHost:
     """Builds the MCP server in the background, keeps it running and passes requests on."""
 
-    def __init__(self, workers: Workers, *, public: bool) -> None:
-        """`public` says that all callers may see the same."""
+    def __init__(self, workers: Workers, *, public: bool, answerer: Answerer | None = None) -> None:
+        """`public` says that all callers may see the same; the `answerer`, if any, answers questions."""
+        self._answerer = answerer
         self._workers = workers
         self._public = public
         self._wanted = anyio.Event()
@@ -54,11 +60,12 @@ class McpHost:
             await self._wanted.wait()
         async with AsyncExitStack() as stack:
             try:
-                manager = await run_sync(self._build)
-                await stack.enter_async_context(manager.run())
+                whole, streaming = await run_sync(self._build)
+                await stack.enter_async_context(whole.run())
+                await stack.enter_async_context(streaming.run())
                 # The SDK's 100,000 objects stay: a collection that walks them stops everything for 50 ms each time.
                 gc.freeze()
-                self._app = WellFormed(manager.handle_request)
+                self._app = WellFormed(whole.handle_request, streaming.handle_request, _LONG)
             except Exception:
                 # Search goes on without MCP; each MCP request is answered with status 500.
                 _logger.exception("MCP cannot be served")
@@ -80,7 +87,7 @@ class McpHost:
             raise RuntimeError("MCP could not be started")
         await self._app(scope, receive, send)
 
-    def _build(self) -> StreamableHTTPSessionManager:
-        from octavo_serve.over_mcp.app import session_manager
+    def _build(self) -> tuple[StreamableHTTPSessionManager, StreamableHTTPSessionManager]:
+        from octavo_serve.over_mcp.app import session_managers
 
-        return session_manager(self._workers, public=self._public)
+        return session_managers(self._workers, public=self._public, answerer=self._answerer)

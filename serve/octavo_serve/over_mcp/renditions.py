@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from octavo_serve.answering.results import Answer, Source
 from octavo_serve.labels import label as _line
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
 
@@ -16,6 +17,8 @@ _REFUSALS = {
     "empty_query": "The query is empty; ask a question.",
     "no_relevant_passage": "Nothing relevant is known here.",
 }
+_NO_ANSWER = {**_REFUSALS, "empty_query": "The question is empty.", "not_in_sources": "The sources do not answer this."}
+_UNCHECKED = "citation_check"
 
 
 def search_text(result: SearchResult) -> str:
@@ -52,6 +55,50 @@ def traverse_text(result: TraverseResult) -> str:
     if result["truncated"] and result["next_cursor"] is None:
         lines.append("\nThere is more within reach: raise max_nodes, or walk on from one of these.")
     return "\n".join(lines) + _next(result["next_cursor"], "More follow")
+
+
+def answer_text(result: Answer) -> str:
+    """The answer, what is wrong with it, and its sources by their numbers."""
+    return "\n".join(_answer(result))
+
+
+def _answer(result: Answer) -> Iterator[str]:
+    if result["refused"]:
+        yield f"Refused: {_NO_ANSWER.get(result['reason'] or '', 'Nothing is answered.')}"
+        for near in result["nearest"]:
+            yield f"- near, but no answer: {_line(near['title'])} - {_line(near['id'])}"
+    else:
+        yield result["answer"]
+        yield from _doubts(result)
+    of = f"{result['pack']}, release" if result["pack"] else "Several packs, releases"
+    what = "Looked at" if result["refused"] else "Sources"
+    yield f"\n{what} ({of} {result['digest']}):" if result["sources"] else f"\n{of} {result['digest']}"
+    for source in result["sources"]:
+        yield _source(source, several=result["pack"] is None)
+
+
+def _doubts(result: Answer) -> Iterator[str]:
+    """What whoever reads an answer should know of it."""
+    if result["truncated"]:
+        yield "\nThe answer is cut: the model may not write more."
+    if _UNCHECKED in result["missing"]:
+        yield "\nNobody has checked whether the sources say so."
+    if result["unsupported"]:
+        yield "\nNot supported by what it cites:"
+    for sentence in result["unsupported"]:
+        cited = ", ".join(map(str, sentence["numbers"]))
+        other = f"; but [{sentence['supported_by']}] says it" if sentence["supported_by"] else ""
+        yield f"- {_line(sentence['sentence'])} (cites {cited}; {_line(sentence['reason'])}{other})"
+    if result["invalid_citations"]:
+        numbers = ", ".join(str(wrong["number"]) for wrong in result["invalid_citations"])
+        yield f"\nCited, but no source: {numbers}"
+
+
+def _source(source: Source, *, several: bool) -> str:
+    path = [source["title"], *(each for each in source["heading_path"] if each != source["title"])]
+    first, last = source["line_range"]
+    place = f"{source['pack']}/{source['source_file']}" if several else source["source_file"]
+    return f"[{source['number']}] {_line(place)}:{first}-{last} - {_joined(' > '.join(path), *_age(source))}"
 
 
 def _search(result: SearchResult) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The four tools as they are listed: what they are for, and the schemas of what they take and give."""
+"""The tools as they are listed: what they are for, and the schemas of what they take and give."""
 
 from __future__ import annotations
 
@@ -10,32 +10,52 @@ from typing import Any, cast
 
 from pydantic import BaseModel, TypeAdapter
 
+from octavo_serve.answering.results import Answer
 from octavo_serve.faces import Pack
 from octavo_serve.over_mcp.endpoint import Endpoint
-from octavo_serve.over_mcp.renditions import read_text, search_text, topics_text, traverse_text
-from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
+from octavo_serve.over_mcp.renditions import answer_text, read_text, search_text, topics_text, traverse_text
+from octavo_serve.requests import AskRequest, ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from octavo_serve.results import ReadResult, SearchResult, TopicsResult, TraverseResult
 
 _MAX_NAMED = 20
 """Packs that the description of `pack` names."""
 
-_ANNOTATIONS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+_READS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+_ASKS = {**_READS, "idempotentHint": False, "openWorldHint": True}
+"""Each call costs what a model's answer costs, may be worded in another way, and has a model that is not ours read the
+question."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Tool:
-    """A tool, and who does its work."""
+    """A tool."""
 
     name: str
     title: str
     description: str
     example: dict[str, Any]
-    request: type[SearchRequest] | type[ReadRequest] | type[TopicsRequest] | type[TraverseRequest]
+    request: type[SearchRequest] | type[ReadRequest] | type[TopicsRequest] | type[TraverseRequest] | type[AskRequest]
     result: Any
     """The TypedDict of the answer."""
-    work: Callable[[Pack], Callable[[Any], Any]]
     text: Callable[[Any], str]
     """The answer for a model to read."""
+
+    @property
+    def hints(self) -> dict[str, bool]:
+        """What a client may think of a call."""
+        return _ASKS if self.request is AskRequest else _READS
+
+    @property
+    def asks_all(self) -> bool:
+        """Whether all packs are asked where a request names none of several."""
+        return self.request in (SearchRequest, AskRequest)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackTool(Tool):
+    """A tool whose work a pack does."""
+
+    work: Callable[[Pack], Callable[[Any], Any]]
 
     def asked_of(self, endpoint: Endpoint, request: Any) -> Callable[[Any], Any]:
         """What answers the request. Raises RequestError or NotFoundError when that is not clear."""
@@ -45,7 +65,7 @@ class Tool:
 TOOLS = {
     tool.name: tool
     for tool in (
-        Tool(
+        PackTool(
             "ep_search",
             "Search passages",
             "Find the passages that answer a question, best first, each with its file, lines and release. Use it for "
@@ -53,10 +73,10 @@ TOOLS = {
             {"query": "how do I replace the filter?", "max_results": 5},
             SearchRequest,
             SearchResult,
-            lambda pack: pack.search,
             search_text,
+            lambda pack: pack.search,
         ),
-        Tool(
+        PackTool(
             "ep_read",
             "Read a document",
             "Read one document of the pack, whole or from a line on. Use it when a search result is not enough: give "
@@ -64,10 +84,10 @@ TOOLS = {
             {"path": "guides/filters.md", "start_line": 1},
             ReadRequest,
             ReadResult,
-            lambda pack: pack.read,
             read_text,
+            lambda pack: pack.read,
         ),
-        Tool(
+        PackTool(
             "ep_list_topics",
             "List topics",
             "List the pack's documents by type, with what the pack says of itself. Use it to see what is covered, or "
@@ -75,10 +95,10 @@ TOOLS = {
             {"type": "guide"},
             TopicsRequest,
             TopicsResult,
-            lambda pack: pack.topics,
             topics_text,
+            lambda pack: pack.topics,
         ),
-        Tool(
+        PackTool(
             "ep_graph_traverse",
             "Follow the graph",
             "Show what a document is joined to: what it requires, what it relates and links to, what links to it, and "
@@ -87,23 +107,37 @@ TOOLS = {
             {"id": "pump/guides/filters", "depth": 2, "direction": "out"},
             TraverseRequest,
             TraverseResult,
-            lambda pack: pack.traverse,
             traverse_text,
+            lambda pack: pack.traverse,
         ),
     )
 }
 
 
+ASK = Tool(
+    "ep_ask",
+    "Answer a question",
+    "Have a question answered from the pack by the server's language model, with numbered citations that are checked. "
+    "Use it for a finished answer; use ep_search to read the passages and answer yourself. `refused: true` means that "
+    "the pack does not answer it: say so. Sentences under `unsupported` are not what their sources say.",
+    {"question": "how do I replace the filter?"},
+    AskRequest,
+    Answer,
+    answer_text,
+)
+"""Offered where the operator has chosen a language model."""
+
+
 @lru_cache(maxsize=256)
-def described(slugs: tuple[str, ...]) -> Sequence[dict[str, Any]]:
-    """The tools of an endpoint in their order, as JSON; `slugs` has those to choose from where there are several."""
-    return [_describe(tool, slugs) for tool in TOOLS.values()]
+def described(tools: tuple[Tool, ...], slugs: tuple[str, ...]) -> Sequence[dict[str, Any]]:
+    """These tools in their order, as JSON; `slugs` has the packs to choose from where there are several."""
+    return [_describe(tool, slugs) for tool in tools]
 
 
 def _describe(tool: Tool, slugs: tuple[str, ...]) -> dict[str, Any]:
     schema, example = _schema(tool.request), tool.example
     if slugs:
-        may_choose = tool.request is SearchRequest
+        may_choose = tool.asks_all
         named = ", ".join(slugs[:_MAX_NAMED]) + (", ..." if len(slugs) > _MAX_NAMED else "")
         rule = "without it all of them are searched" if may_choose else "`@` and a digest name one of its releases"
         pack = {"type": "string", "description": f"Slug of the pack to ask, one of {named}; {rule}."}
@@ -117,7 +151,7 @@ def _describe(tool: Tool, slugs: tuple[str, ...]) -> dict[str, Any]:
         "description": f"{tool.description} Example: {json.dumps(example)}",
         "inputSchema": schema,
         "outputSchema": _shortened(_schema(tool.result)),
-        "annotations": {"title": tool.title, **_ANNOTATIONS},
+        "annotations": {"title": tool.title, **tool.hints},
     }
 
 

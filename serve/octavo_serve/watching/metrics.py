@@ -27,10 +27,17 @@ from octavo_serve.watching.notes import Note
 from octavo_serve.watching.shared_folder import SHARED
 
 if TYPE_CHECKING:
+    from octavo_serve.answering.outcomes import Outcome
     from octavo_serve.faces import Library
 
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Seconds: from the cheapest answer, a refused request's, to the default `answer_timeout`."""
+
+ANSWER_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
+"""Seconds of the stages of an answer: from a search to a long answer of a small machine."""
+
+RATE_BUCKETS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
+"""Tokens a second."""
 
 SEVERAL = "several"
 """Label `pack` of an answer from several packs."""
@@ -81,6 +88,29 @@ class Metrics:
         self._swaps = Counter(
             "octavo_release_swaps", "Releases that became current, or were refused.", ["outcome"], registry=registry
         )
+        self._ask = Counter(
+            "octavo_ask",
+            "Questions to the model by how they ended, why they were refused, where they failed or were left.",
+            ["end", "reason", "stage"],
+            registry=registry,
+        )
+        self._ask_seconds = Histogram(
+            "octavo_ask_seconds",
+            "Seconds of the stages of answers and refusals.",
+            ["stage"],
+            registry=registry,
+            buckets=ANSWER_BUCKETS,
+        )
+        self._ask_rate = Histogram(
+            "octavo_ask_tokens_per_second",
+            "Tokens a second that the model writes after the first.",
+            registry=registry,
+            buckets=RATE_BUCKETS,
+        )
+        self._ask_tokens = Counter(
+            "octavo_ask_tokens", "Tokens that the model read and wrote.", ["kind"], registry=registry
+        )
+        self._ask_cost = Counter("octavo_ask_cost_usd", "Cost by the prices in the settings.", registry=registry)
         self._gauges = {
             name: Gauge(f"octavo_{name}", text, registry=registry, multiprocess_mode="livesum")
             for name, text in (
@@ -89,6 +119,8 @@ class Metrics:
                 ("tasks", "Tasks of the event loop."),
                 ("threads", "Threads."),
                 ("query_log_dropped", "Lines of the query log that were lost."),
+                ("ask_in_flight", "Answers that are being written."),
+                ("ask_slots", "Answers that are written at once at most."),
             )
         }
 
@@ -110,6 +142,25 @@ class Metrics:
             self._refusals.labels(note.refused).inc()
         for missing in note.missing:
             self._degraded.labels(missing).inc()
+
+    def count_answer(self, outcome: Outcome) -> None:
+        """Count a question to the model that is over."""
+        self._ask.labels(outcome.end, outcome.reason or "", outcome.stage or "").inc()
+        usage, times = outcome.usage, outcome.timings
+        if usage is not None:
+            self._ask_tokens.labels("prompt").inc(usage.prompt_tokens)
+            self._ask_tokens.labels("completion").inc(usage.completion_tokens)
+        if outcome.cost is not None:
+            self._ask_cost.inc(outcome.cost)
+        if outcome.end not in ("answered", "refused") or times is None:
+            return
+        first, generation = times["ttft_ms"], times["generation_ms"]
+        stages = {"retrieval": times["retrieval_ms"], "first_token": first, "generation": generation}
+        for stage, milliseconds in {**stages, "total": times["total_ms"]}.items():
+            if milliseconds is not None:
+                self._ask_seconds.labels(stage).observe(milliseconds / 1000)
+        if usage is not None and first is not None and generation is not None and generation > first:
+            self._ask_rate.observe(1000 * (usage.completion_tokens - 1) / (generation - first))
 
     def count_swap(self, outcome: str) -> None:
         """Count a change of a pack's current release: `swapped` or `refused`."""

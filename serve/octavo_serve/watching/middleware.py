@@ -11,8 +11,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from octavo_artifact.errors import RequestError
 from octavo_serve.callers.access import view_of
-from octavo_serve.faces import Workers
+from octavo_serve.faces import Workers, compact_json
 from octavo_serve.over_http.caching import NEVER
 from octavo_serve.over_http.edge import is_mcp
 from octavo_serve.watching.notes import UNROUTED, Note, current, request_id
@@ -20,6 +21,7 @@ from octavo_serve.watching.traces import request_spans
 from octavo_serve.watching.watch import Watch
 
 METRICS = "/metrics"
+STATS = "/stats"
 CLIENT_LEFT = 499
 """Status, by a custom of nginx, of a request whose client left before its answer began."""
 
@@ -104,6 +106,28 @@ class MetricsRoute:
         self._watch.measure(self._workers)
         content, media_type = self._watch.metrics.exposition(view, request.headers.get("accept", ""))
         return Response(content, headers={"content-type": media_type, "cache-control": NEVER})
+
+
+class StatsRoute:
+    """`GET /stats`: how the last answers went, for those who may know of every pack; else it is not there."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    async def answer(self, request: Request) -> Response:
+        """The figures as JSON."""
+        if view_of(request.scope).slugs is not None:
+            raise HTTPException(404)
+        if request.query_params:
+            raise RequestError(next(iter(request.query_params))[:100], "unknown; there are no parameters here")
+        return Response(
+            compact_json(self._watch.stats()), headers={"cache-control": NEVER}, media_type="application/json"
+        )
+
+
+def stats_routes(watch: Watch) -> list[Route]:
+    """`/stats`, where there are answers."""
+    return [Route(STATS, StatsRoute(watch).answer)]
 
 
 def watch_routes(watch: Watch, workers: Workers) -> list[Route]:

@@ -34,14 +34,14 @@ class Note:
     caller: str | None = None
     """Name of the key or subject of the token; None without."""
     tool: str | None = None
-    """What was asked of packs: `search`, `read`, `graph`, `topics`."""
+    """What was asked of packs: `search`, `read`, `graph`, `topics`, `ask`."""
     pack: str | None = None
     """Slug of the pack that answered; None for several or none."""
     digest: str | None = None
     refused: str | None = None
-    """Reason for which a search returned nothing."""
+    """Reason for which a search returned nothing, or a question was not answered."""
     missing: tuple[str, ...] = ()
-    """What a degraded search had to do without."""
+    """What a degraded search, or an answer, had to do without."""
     failure: str | None = None
     """Why the packs did not answer; see `watch.failure_of`."""
     mcp_error: bool = field(default=False)

@@ -129,7 +129,7 @@ class QueryLog:
     ) -> None:
         """Write what was asked and what came of it: the answer, or why it is empty."""
         fields = _redacted(asked.model_dump(mode="json", exclude_defaults=True))
-        query = fields.pop("query", "")
+        query = fields.pop("question" if tool == "ask" else "query", "")
         pack = fields.pop("pack", None)
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds"),
@@ -144,16 +144,17 @@ class QueryLog:
         if query:
             line |= {"query": query} if self._text else {"query_sha256": sha256_hex(query.encode("utf-8", "replace"))}
         line |= {"asked": fields, "error": failure, "ms": round(seconds * 1000, 2)}
-        if tool == "search" and answer:
+        if tool in ("search", "ask") and answer:
             line |= {
                 "results": [
                     {"fragment_id": hit.get("fragment_id"), "score": hit.get("score")} for hit in answer["results"]
                 ],
                 "refused": answer["refused"],
                 "reason": answer["reason"],
-                "answer_probability": answer["answer_probability"],
                 "degraded": answer["degraded"],
             }
+        if tool == "search" and answer:
+            line["answer_probability"] = answer["answer_probability"]
         try:
             self._lines.put_nowait(json.dumps(line).encode() + b"\n")
         except Full:

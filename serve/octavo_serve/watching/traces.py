@@ -1,4 +1,4 @@
-"""Traces by OpenTelemetry (`octavo[otel]`): a span a request, and below it those that the MCP SDK makes itself.
+"""Traces by OpenTelemetry (`octavo[otel]`): a span a request, below it those of answers, and the MCP SDK's own.
 
 Switched on by the standard variables: `OTEL_EXPORTER_OTLP_ENDPOINT` or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` says where
 to. Without them nothing is imported and nobody is called.
@@ -10,6 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ from octavo_serve.watching.redaction import printable, redact
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
+
+    from octavo_serve.answering.spans import AnswerSpans
 
     RequestSpans = Callable[[Iterable[tuple[bytes, bytes]], str], AbstractContextManager[Callable[[str, int], None]]]
 
@@ -107,6 +110,17 @@ def request_spans() -> RequestSpans | None:
             yield end
 
     return spanning
+
+
+def answer_spans() -> AnswerSpans | None:
+    """What makes the spans of answers; None when they would go nowhere."""
+    if not are_traces_wanted():
+        return None
+    from opentelemetry.trace import get_tracer
+
+    from octavo_serve.watching.answer_spans import TracedAnswer
+
+    return partial(TracedAnswer, get_tracer("octavo"))
 
 
 def _is_installed() -> bool:

@@ -323,6 +323,7 @@ def question(n: int, modern: bool) -> tuple[dict[str, Any], dict[str, str]]:
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, headers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ERAS)
 async def test_500_requests_with_one_id_get_each_its_own_answer(holders: dict[str, Holder], mode: str):
     secrets = {each.own: 1 for each in holders.values()} | {each.both: 2 for each in holders.values()}

@@ -29,7 +29,7 @@ from octavo_serve.settings import ServerSettings
 
 pytestmark = pytest.mark.anyio
 
-ERAS = ("legacy", "2026-07-28", "auto")
+ERAS = ("legacy", "2026-07-28", pytest.param("auto", marks=pytest.mark.slow))
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from octavo_serve.over_mcp.envelope import refuse_malformed
+from octavo_serve.over_mcp.envelope import parse_message
 
 CALL: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 
@@ -25,7 +25,7 @@ def without(key: str) -> dict[str, Any]:
     ],
 )
 def test_a_message_passes(message: dict[str, Any]) -> None:
-    assert refuse_malformed(json.dumps(message).encode()) is None
+    assert parse_message(json.dumps(message).encode()) == message
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_message_passes(message: dict[str, Any]) -> None:
     ],
 )
 def test_what_is_no_message_is_told_so_in_two_words(body: bytes, code: int) -> None:
-    refusal = refuse_malformed(body)
-    assert refusal is not None
+    refusal = parse_message(body)
+    assert isinstance(refusal, bytes)
     assert json.loads(refusal)["error"]["code"] == code
     assert len(refusal) < 120
