@@ -228,14 +228,15 @@ def test_the_page_shows_which_sentences_hold_and_trusts_none_of_them(release: Re
 
 
 def messages(sources: str, question: str) -> list[Message]:
-    content = f"#f BOUNDS\nnone\n#f SOURCES\n{sources}\n#f QUESTION\n{question}\n#f END"
+    content = f"#f BOUNDS\ntea: refuse when: coffee\n{sources}#f QUESTION\n{question}\n#f END"
     return [{"role": "system", "content": "Cite."}, {"role": "user", "content": content}]
 
 
-TEA = """[1] Tea > Black; tiny/tea.md; verified 2026-11-02
+TEA = """#f [1] Tea > Black; tiny/tea.md; verified 2026-11-02
 # Black tea
 
 Black tea steeps for **four minutes** in boiling water. It keeps for a year, see [[storage|the shelf]].
+
 [2] of the cups were broken.
 
 | tea | time |
@@ -245,9 +246,9 @@ Black tea steeps for **four minutes** in boiling water. It keeps for a year, see
 ```
 brew --tea black
 ```
-
-[2] Coffee; tiny/coffee.md
-Coffee is ground."""
+#f [2] Coffee; tiny/coffee.md
+Coffee is ground.
+"""
 
 
 def test_a_prompt_is_read_as_it_was_written() -> None:
