@@ -26,6 +26,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from history import History
 from octavo_serve.callers.keys import new_key
 from running import OCTAVO, octavo
+from scripted import CUT, answer, scripted
 
 PATIENCE = 60
 """Seconds for what a busy machine does slowly."""
@@ -288,6 +289,50 @@ def test_requests_and_calls_of_tools_are_spans_of_one_trace_without_secrets(buil
         told = str(spans)
         assert "tools/call octavo_…" in by_name
         assert not {key, "private"} & set(re.findall(r"[\w-]+", told))
+
+
+def test_an_answer_is_one_trace_down_to_the_model_and_has_no_words(built: Path):
+    with collector() as (endpoint, spans), scripted(answer("Five ", "minutes [1].", usage=(100, 7))) as model:
+        answers = json.dumps({"model": {"url": model.url, "name": "small"}})
+        env = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_COMPRESSION": "none"}
+        with serving(built, OCTAVO_ANSWERS=answers, **env) as server:
+            assert model.until(lambda: len(model.requests) == 1 and not model.busy), "the warm-up"
+            server.call("ep_ask", {"question": "how hard is the water?", "pack": "tiny"})
+        by_name = {span.name: span for _, span in spans}
+    whole, retrieval = by_name["octavo.answer"], by_name["octavo.retrieval"]
+    generation, request = by_name["octavo.generation"], by_name["POST tools/call ep_ask"]
+    assert len({span.trace_id for span in (request, whole, retrieval, generation)}) == 1
+    assert {span.parent_span_id for span in (retrieval, generation)} == {whole.span_id}
+    assert [event.name for event in generation.events] == ["first_token"]
+    told = attributes(generation)
+    assert told["gen_ai.operation.name"] == "chat"
+    assert (told["gen_ai.request.model"], told["gen_ai.request.max_tokens"]) == ("small", 512)
+    assert (told["gen_ai.usage.input_tokens"], told["gen_ai.usage.output_tokens"]) == (100, 7)
+    assert (attributes(whole)["octavo.end"], attributes(whole)["octavo.pack"]) == ("answered", "tiny")
+    assert attributes(retrieval)["octavo.passages"] > 0
+    asked = model.requests[-1].headers["traceparent"]
+    assert asked.startswith(f"00-{generation.trace_id.hex()}-{generation.span_id.hex()}-")
+    assert "traceparent" not in model.requests[0].headers, "nobody asked for the warm-up"
+    assert not {"hard", "minutes", "Five"} & set(re.findall(r"[\w-]+", str(spans)))
+
+
+def attributes(span: Any) -> dict[str, Any]:
+    return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in span.attributes}
+
+
+def test_a_model_that_fails_is_the_span_s_error(built: Path):
+    with collector() as (endpoint, spans), scripted([answer("ready"), answer("half", CUT)]) as model:
+        answers = json.dumps({"model": {"url": model.url, "retries": 0}})
+        env = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_COMPRESSION": "none"}
+        with serving(built, OCTAVO_ANSWERS=answers, **env) as server:
+            assert model.until(lambda: len(model.requests) == 1 and not model.busy), "the warm-up"
+            server.call("ep_ask", {"question": "how hard is the water?", "pack": "tiny"})
+        by_name = {span.name: span for _, span in spans}
+    for name in ("octavo.answer", "octavo.generation"):
+        assert by_name[name].status.code == by_name[name].status.STATUS_CODE_ERROR
+        assert attributes(by_name[name])["error.type"] == "ModelError"
+    assert attributes(by_name["octavo.answer"])["octavo.stage"] == "generation"
+    assert not by_name["octavo.generation"].events[1:]
 
 
 def test_without_an_endpoint_opentelemetrys_sdk_is_not_imported(built: Path):

@@ -27,7 +27,7 @@ from octavo_serve.answering.results import Done, Failure, Reason, Source, Source
 from octavo_serve.answering.retriever import Connection, Encode, RetrievalError, Retriever, RetrieverOf, in_process
 from octavo_serve.answering.settings import AnswerSettings
 from octavo_serve.answering.slots import Slots
-from octavo_serve.answering.spans import FIRST_TOKEN, GENERATION, RETRIEVAL, AnswerSpan, AnswerSpans, Untraced
+from octavo_serve.answering.spans import FIRST_TOKEN, GENERATION, RETRIEVAL, AnswerSpan, AnswerSpans, Untraced, kind_of
 from octavo_serve.callers.views import View
 from octavo_serve.faces import BusyError, UnavailableError, Workers, message
 from octavo_serve.query import analyse
@@ -192,7 +192,8 @@ class Answerer:
             yield self._failed(progress, "the server failed; its log says why")
         finally:
             outcome = self._outcome(progress)
-            span.end(of_outcome(outcome), type(outcome.error).__name__ if outcome.end == "failed" else None)
+            failed = outcome.error if outcome.end == "failed" else None
+            span.end(of_outcome(outcome), kind_of(failed) if failed else None)
             self._observe(outcome)
 
     def _outcome(self, progress: _Progress) -> Outcome:
@@ -324,8 +325,16 @@ def has_topic(question: str) -> bool:
 
 def is_refusal(answer: str) -> bool:
     """Whether an answer is the sentence that the model was told to say, whatever marks and citations are around it."""
-    plain = _NO_WORDS.sub(" ", _MARKER.sub("", answer).lower()).split()
-    return plain == _NO_WORDS.sub(" ", REFUSAL.lower()).split()
+    return _plain(answer) == _plain(REFUSAL)
+
+
+def may_become_refusal(answer: str) -> bool:
+    """Whether the beginning of an answer may be that of the sentence: what is shown only once it is not is held so."""
+    return _plain(REFUSAL).startswith(_plain(answer))
+
+
+def _plain(text: str) -> str:
+    return _NO_WORDS.sub(" ", _MARKER.sub("", text).lower()).strip()
 
 
 def _search_request(asked: AskRequest, day: date, passages: int) -> SearchRequest:

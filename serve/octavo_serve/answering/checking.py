@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from octavo_artifact.ids import sha256_hex
-from octavo_serve.answering.citations.sentences import CitedSentence, cited_sentences
+from octavo_serve.answering.citations.sentences import CitedSentence, sentences
 from octavo_serve.answering.citations.support import Verdict, check
 from octavo_serve.answering.prompt import Shown
 from octavo_serve.answering.results import AnswerCitation, Evidence, Uncited, Unsupported
@@ -32,7 +32,7 @@ def check_answer(answer: str, sources: Sequence[Shown], encoder_of: EncoderOf) -
     citations: list[AnswerCitation] = []
     unsupported: list[Unsupported] = []
     uncited: list[Uncited] = []
-    for sentence in cited_sentences(answer):
+    for sentence in sentences(answer):
         numbers = [number for number in sentence.numbers if number <= len(sources)]
         if not numbers:
             uncited.append({"sentence": sentence.text, "range": [sentence.start, sentence.end]})

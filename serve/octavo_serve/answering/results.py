@@ -184,6 +184,8 @@ class Receipt(TypedDict):
     __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see octavo_serve.results
 
     format: int
+    octavo: str
+    """Version that made it."""
     question: str
     as_of: str
     """Day by which ages were told."""

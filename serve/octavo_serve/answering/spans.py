@@ -21,6 +21,11 @@ outgoing: ContextVar[Mapping[str, str]] = ContextVar("octavo_outgoing", default=
 """Headers that tell whoever is asked now for which span it is: `traceparent` where there are traces, else none."""
 
 
+def kind_of(error: BaseException) -> str:
+    """The type of an error by its public name; what it says may be anything."""
+    return next(kind.__name__ for kind in type(error).__mro__ if not kind.__name__.startswith("_"))
+
+
 class StageSpan(Protocol):
     """The span of a stage of an answer."""
 

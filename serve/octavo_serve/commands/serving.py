@@ -110,22 +110,27 @@ def _open_library(settings: ServerSettings, today: date | None, *, tell: bool = 
     There are none where only answers are served, from passages that another server finds.
     """
     from octavo_serve.catalog import Catalog
-    from octavo_serve.rerank import open_reranker
-    from octavo_serve.search import Operator
 
     if settings.dist is None:
         return Catalog({}, {})
-    reranker = open_reranker(settings.reranker, os.environ) if settings.reranker else None
-    operator = Operator(settings.retrieval, reranker, settings.lexical_only)
     return servable(
         settings.dist,
         today,
         settings.audience,
-        operator,
+        operator_of(settings),
         tell=tell,
         keep=settings.keep_releases,
         mount=settings.mount,
     )
+
+
+def operator_of(settings: ServerSettings) -> Any:
+    """What the settings add to every search. Raises ConfigError for a reranker that does not work."""
+    from octavo_serve.rerank import open_reranker
+    from octavo_serve.search import Operator
+
+    reranker = open_reranker(settings.reranker, os.environ) if settings.reranker else None
+    return Operator(settings.retrieval, reranker, settings.lexical_only)
 
 
 def _announce(address: str, packs: list[Any], stream: TextIO, *, keyed: bool) -> None:

@@ -22,6 +22,7 @@ from octavo_serve.callers.access import Access
 from octavo_serve.callers.oauth import OAuthSettings
 from octavo_serve.callers.resource_metadata import metadata_routes
 from octavo_serve.faces import Library, Workers
+from octavo_serve.over_http.asking import Enveloped, ask_routes
 from octavo_serve.over_http.edge import Edge
 from octavo_serve.over_http.health import Health
 from octavo_serve.over_http.problems import on_exception, on_http_exception, on_octavo_error
@@ -100,6 +101,7 @@ def create_app(
     app = Starlette(
         routes=[
             *Routes(workers, mcp, settings).listed,
+            *ask_routes(answerer),
             *Health(stopping, asks_elsewhere=bool(settings.answers and settings.answers.retriever)).listed,
             Route("/mcp", mcp),
             Route("/packs/{slug}/mcp", mcp),
@@ -117,4 +119,4 @@ def create_app(
     # A redirect would repeat the client's Host; no path here ends in a slash.
     app.router.redirect_slashes = False
     access = Access(Named(app), lambda: current(library), settings, clock, wall_clock=wall_clock, verifier=tokens)
-    return Watched(Edge(access, settings), watch)
+    return Watched(Enveloped(Edge(access, settings)), watch)

@@ -28,6 +28,9 @@ STRANGER = "octavo.stranger"
 MAX_HEAD = 32 * 1024
 """Bytes of a request's line and headers: a query of 2,000 characters takes at most 24,000 when percent-encoded."""
 
+MAX_QUESTION = 16 * 1024
+"""Bytes of the body of a question: of 2,000 characters, and which documents may answer."""
+
 _ROUTING_HEADERS = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 _CLOSE = {"Connection": "close"}
 
@@ -35,6 +38,11 @@ _CLOSE = {"Connection": "close"}
 def is_mcp(path: str) -> bool:
     """Whether MCP is spoken at this path."""
     return path == "/mcp" or (path.startswith("/packs/") and path.endswith("/mcp"))
+
+
+def is_ask(path: str) -> bool:
+    """Whether questions are asked at this path."""
+    return path == "/ask" or (path.startswith("/packs/") and path.endswith("/ask") and path.count("/") == 3)
 
 
 @dataclass(slots=True)
@@ -76,7 +84,7 @@ class Edge:
         refusal = refusal or self._refuse_request(scope, sender)
         if refusal is None and scope["method"] == "POST":
             scope = {**scope, "headers": [_without_ows(header) for header in scope["headers"]]}
-            body = await self._read_body(receive)
+            body = await self._read_body(scope, receive)
             if body is None:
                 return
             if isinstance(body, Response):
@@ -100,7 +108,7 @@ class Edge:
         if is_mcp(scope["path"]) and scope["method"] != "POST":
             # The SDK would answer a 2025-era GET with an event stream that never ends (python-sdk #2474).
             return problem(405, "MCP is spoken by POST only", headers={"Allow": "POST"})
-        return self._too_large() if sender.length > self._settings.max_body else None
+        return self._too_large(scope) if sender.length > self._limit(scope) else None
 
     def _knows(self, host: str) -> bool:
         match = AUTHORITY.fullmatch(host)
@@ -110,10 +118,14 @@ class Edge:
         scheme, _, authority = origin.partition("://")
         return origin in self._origins or (scheme in ("http", "https") and [authority] == hosts)
 
-    def _too_large(self) -> Response:
-        return problem(413, f"body: at most {self._settings.max_body} bytes", headers=_CLOSE)
+    def _limit(self, scope: Scope) -> int:
+        """Bytes of a body."""
+        return min(self._settings.max_body, MAX_QUESTION) if is_ask(scope["path"]) else self._settings.max_body
 
-    async def _read_body(self, receive: Receive) -> bytes | Response | None:
+    def _too_large(self, scope: Scope) -> Response:
+        return problem(413, f"body: at most {self._limit(scope)} bytes", headers=_CLOSE)
+
+    async def _read_body(self, scope: Scope, receive: Receive) -> bytes | Response | None:
         """The body, a refusal, or None when the client left.
 
         It is read here because nothing behind has a timeout, and a TimeoutError raised through Starlette
@@ -126,8 +138,8 @@ class Edge:
                 if received["type"] == "http.disconnect":
                     return None
                 body += received.get("body", b"")
-                if len(body) > self._settings.max_body:
-                    return self._too_large()
+                if len(body) > self._limit(scope):
+                    return self._too_large(scope)
                 if not received.get("more_body", False):
                     return bytes(body)
         return problem(408, f"body: not complete after {self._settings.body_timeout:g} seconds", headers=_CLOSE)

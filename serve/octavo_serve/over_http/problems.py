@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from http import HTTPStatus
 
 from starlette.exceptions import HTTPException
@@ -20,13 +21,19 @@ _logger = logging.getLogger(__name__)
 
 
 def problem(
-    status: int, detail: str | None = None, *, field: str | None = None, headers: dict[str, str] | None = None
+    status: int,
+    detail: str | None = None,
+    *,
+    field: str | None = None,
+    headers: dict[str, str] | None = None,
+    more: Mapping[str, str | None] | None = None,
 ) -> Response:
     """A response that says what is wrong; `type` is `about:blank`, so `title` is the status in words.
 
-    A failure of the server names the request, for its log says more of it than the client may know.
+    A failure of the server names the request, for its log says more of it than the client may know. `more` are further
+    members.
     """
-    body: dict[str, str | int] = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
+    body: dict[str, str | int | None] = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
     if detail is not None:
         body["detail"] = detail
     if field is not None:
@@ -34,6 +41,7 @@ def problem(
     note = current.get()
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR and note is not None:
         body["request_id"] = note.request_id
+    body |= more or {}
     # Without this a cache may keep some of them, 404 for one, as long as it likes (RFC 9111 4.2.2).
     headers = {"Cache-Control": NEVER, **(headers or {})}
     return JSONResponse(body, status, headers, media_type=PROBLEM)

@@ -13,7 +13,7 @@ from opentelemetry.context import attach, detach
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, format_trace_id, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from octavo_serve.answering.spans import ANSWER, GENERATION, Attributes, outgoing
+from octavo_serve.answering.spans import ANSWER, GENERATION, Attributes, kind_of, outgoing
 
 _propagator = TraceContextTextMapPropagator()
 
@@ -40,8 +40,7 @@ class TracedAnswer:
         try:
             yield TracedStage(span)
         except Exception as error:
-            # its text may hold anything; the log has it
-            _fail(span, type(error).__name__)
+            _fail(span, kind_of(error))
             raise
         finally:
             span.end()

@@ -1,1 +1,1 @@
-"""Citations: where a stream has them, which sentences they are of, and whether the sources say so."""
+"""Citations of an answer: its markers as they stream in, the sentences that bear them, and whether passages agree."""
