@@ -69,9 +69,11 @@ async def asked(opened: Client) -> str:
     return block.text
 
 
-def got(url: str) -> tuple[int, Any]:
+def got(url: str, body: Any = None) -> tuple[int, Any]:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
     try:
-        with urllib.request.urlopen(url, timeout=20) as response:
+        with urllib.request.urlopen(request, timeout=20) as response:
             return response.status, json.load(response)
     except urllib.error.HTTPError as error:
         with error:
@@ -92,6 +94,11 @@ async def test_it_answers_from_the_packs_of_a_server_that_may_go_and_come_back(
                 assert (status, health["status"], health["packs"]) == (200, "ok", {})
                 assert first.address not in json.dumps(health)
                 assert got(f"{service.address}/search?pack=tiny&q=water")[0] == 404
+                status, told = got(f"{service.address}/ask?stream=false", QUESTION)
+                assert (status, told["data"]["answer"]) == (200, "Not harder than this [1].")
+                assert told["data"]["missing"] == ["citation_encoder"]
+                status, told = got(f"{service.address}/ask?stream=false", {**QUESTION, "pack": "nowhere"})
+                assert (status, told["error"]["field"]) == (404, "pack")
 
                 first.process.terminate()
                 first.process.wait(20)
