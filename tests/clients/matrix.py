@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -142,8 +143,16 @@ def targets(dist: Path, folder: Path) -> Generator[dict[str, Target]]:
             yield {
                 "http": {"url": f"{plain.address}/mcp"},
                 "http with a key": {"url": f"{keyed.address}/mcp", "key": key},
-                "stdio": {"command": [str(OCTAVO), "stdio", str(dist), "--config", str(plain_file)]},
+                "stdio": {"command": [str(script_of(folder, "stdio", dist, "--config", plain_file))]},
             }
+
+
+def script_of(folder: Path, *arguments: object) -> Path:
+    """A program that runs the command with these arguments: the Inspector takes `--config` for itself."""
+    path = folder / "octavo-with-arguments"
+    path.write_text(f"#!/bin/sh\nexec {shlex.join(map(str, (OCTAVO, *arguments)))}\n")
+    path.chmod(0o755)
+    return path
 
 
 def fill(at: Mapping[str, Target]) -> Table:
