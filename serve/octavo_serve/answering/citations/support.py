@@ -48,6 +48,8 @@ NEAR_CLAIM, NEAR_FOUND = 5, 8
 """Content words on either side of a number that say what it is the number of; a passage is less to the point."""
 SUBJECT = 4
 """First words of a part, which say what a row or an item is about."""
+FEW = 2
+"""Words near a number up to which those of the headings may say what it is the number of."""
 LIKELIER = 2
 """Words by which another number of the same unit must be nearer to what is claimed to be what is meant."""
 MAX_NUMBERS = 32
@@ -264,17 +266,16 @@ def _has_number(source: _Passage, claimed: _Number) -> bool:
     """Whether the number stands in the passage, near to the words around it, and no other nearer."""
     if any(claimed.quantity.says(quantity) for quantity in source.given):
         return True
-    nearest = -1
-    rivals: set[frozenset[str]] = set()
+    same, others = set[frozenset[str]](), set[frozenset[str]]()
     for found in source.numbers:
+        near = found.near if len(found.near) > FEW else found.near | source.context
         if claimed.quantity.says(found.quantity):
-            nearest = max(nearest, common(claimed.near, found.near | source.context))
+            same.add(near)
         elif found.quantity.unit == claimed.quantity.unit:
-            rivals.add(found.near)
-    if nearest < min(1, len(claimed.near)):
-        return False
-    others = max((common(claimed.near, near | source.context) for near in rivals), default=0)
-    return others < nearest + LIKELIER
+            others.add(near)
+    nearest = max((common(claimed.near, near) for near in same), default=0)
+    other = max((common(claimed.near, near) for near in others), default=0)
+    return bool(same) and (nearest > 0 or not claimed.near) and other < nearest + LIKELIER
 
 
 def _relevant(
