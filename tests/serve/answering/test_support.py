@@ -41,6 +41,7 @@ CONTEXT = "Tea for beginners > Steeping"
         pytest.param("Run `brew --kind black`, which steeps black tea for 4 minutes.", None, id="code"),
         pytest.param("A `fine_mesh` strainer keeps dust out.", None, id="literal"),
         pytest.param("Beginners may use the leaves of green tea again.", None, id="words of the headings"),
+        pytest.param("According to the documentation, the pot is never rinsed.", None, id="who says so"),
         pytest.param("Yes.", None, id="nothing claimed"),
         pytest.param("", None, id="empty"),
         pytest.param("Black tea steeps for 6 minutes in boiling water.", "number", id="another number"),

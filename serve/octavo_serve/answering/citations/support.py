@@ -10,6 +10,7 @@ A sentence is supported when
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -31,6 +32,14 @@ Encode = Callable[[str], NDArray[np.float32]]
 
 MAX_SENTENCE = 2_000
 """Characters of a sentence that are checked."""
+_ATTRIBUTION = re.compile(
+    r"(?:according to|based on|as (?:described|explained|mentioned|noted|shown|stated) (?:by|in))(?: the)?"
+    r"(?: (?:cited|given|provided))?(?: (?:context|docs|documentation|documents?|passages?|sources?|text))?\s*[,:]\s*"
+    r"|the (?:context|docs|documentation|documents?|passages?|sources?|text)"
+    r" (?:(?:describes|explains|mentions|notes|says|states)(?: that)?|(?:explain|mention|note|say|state) that)\s+",
+    re.IGNORECASE,
+)
+"""What says whence a claim is and belongs to none."""
 WIDEST = 3
 """Neighbouring parts of a passage that may be evidence together."""
 WIDER = 0.03
@@ -124,7 +133,9 @@ def check(sentence: str, passage: str, encode: Encode | None = None, context: st
     `context` is the passage's title and headings: their words count as the passage's, but are no evidence. A sentence
     that claims nothing ("Yes.") is supported. Raises what `encode` raises.
     """
-    claim, source = _claim(sentence[:MAX_SENTENCE]), _passage(passage, context)
+    attribution = _ATTRIBUTION.match(sentence)
+    claim = _claim(sentence[attribution.end() if attribution else 0 :][:MAX_SENTENCE])
+    source = _passage(passage, context)
     if not claim.stems and not claim.numbers and not claim.literals:
         return Verdict(True, None, 1.0, (0, 0))
     masks = _masks(claim.stems, source)

@@ -17,17 +17,19 @@ _ALIKE = 0.8
 """Of two stems that begin alike, the part of the shorter that they share if they are of one word."""
 
 FUNCTION_WORDS = STOP_WORDS | frozenset(
-    "actually alone along already also although always among amount another anyone anything anyway around because"
-    " become becomes besides between both ca cannot certainly come comes each either else enough especially etc"
-    " even ever every everyone everything exactly except far further get gets getting given gives go goes gone got"
-    " happen happens hence hereby however indeed instead itself just keep keeps kept know known let lets like"
-    " likely made make makes making many may means meant merely might mine more moreover most mostly much must"
-    " namely near need needed needs neither never nevertheless none nor nothing now often ok okay once others"
-    " otherwise ought per perhaps put puts quite rather really said same say says see seem seems several shall"
-    " simply since something sometimes soon still sure take taken takes than thing things though through"
-    " throughout thus till together too toward towards unless unlike upon use used useful uses using usual usually"
-    " various versus via want wants way ways well whatever whenever where whereas wherever whether whichever"
-    " whoever whole whose within without wo yes yet yours yourself".split()
+    "accordingly actually additionally alone along already also although always among amount another anyone"
+    " anything anyway around basically because become becomes besides between both ca cannot certainly come comes"
+    " consequently each either else enough especially essentially etc even ever every everyone everything exactly"
+    " example examples except far finally further furthermore generally get gets getting given gives go goes gone"
+    " got happen happens hence hereby however indeed instance instead itself just keep keeps kept know known let"
+    " lets like likely made make makes making many may means meant merely might mine more moreover most mostly"
+    " much must namely near need needed needs neither never nevertheless none nor note nothing now often ok okay"
+    " once others otherwise ought overall particular particularly per perhaps please put puts quite rather really"
+    " said same say says see seem seems several shall simply since something sometimes soon specifically still"
+    " sure take taken takes than therefore thing things though through throughout thus till together too toward"
+    " towards typically unless unlike upon use used useful uses using usual usually various versus via want wants"
+    " way ways well whatever whenever where whereas wherever whether whichever whoever whole whose within without"
+    " wo yes yet yours yourself".split()
 )
 """Words that carry no topic in a statement; what they say of its polarity is `polarity`'s."""
 
