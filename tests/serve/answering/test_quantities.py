@@ -37,6 +37,7 @@ def says(claimed: str, found: str) -> bool:
         ("400 W", "| W | 400 |"),
         ("step 3 of the list", "no numbers here"),
         ("one of them", "no numbers here"),
+        ("three modes of it: refuse, flag and off", "no numbers here"),
         ("sha256, P90D and v1.2.3", "no numbers here"),
     ],
 )

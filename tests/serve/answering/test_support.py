@@ -61,6 +61,12 @@ def test_a_passage_supports_what_it_says(sentence: str, reason: str | None) -> N
     assert (verdict.supported, verdict.reason) == (reason is None, reason)
 
 
+def test_of_several_numbers_the_one_beside_the_words_counts() -> None:
+    passage = "Exit codes: 0 done; 1 the release is damaged; 2 wrong arguments. The release is packed at level 3."
+    assert check("Exit code 1 means that the release is damaged.", passage).supported
+    assert check("Exit code 3 means that the release is damaged.", passage).reason == "number"
+
+
 def test_the_evidence_is_the_part_that_speaks_of_it() -> None:
     start, end = check("Green tea takes two minutes at 80 °C.", TEA, context=CONTEXT).span
     assert TEA[start:end] == "Green tea takes two minutes at 80 °C; hotter water makes it bitter."

@@ -97,6 +97,8 @@ _HEDGE = re.compile(
     r"(?:about|around|roughly|approximately|approx\.?|nearly|almost|circa|ca\.|some|[~≈])\s?\Z", re.IGNORECASE
 )
 _COUNTED = re.compile(r"(?:step|steps|item|point|rule|option)\s\Z", re.IGNORECASE)
+_INTRODUCES = re.compile(r"(?:[\s-][^\W\d_]+){1,4}:\s")
+"""What is counted and then listed: `three modes: refuse, flag and off`."""
 _DAY_MONTH = re.compile(r"\s?([^\W\d_]{3,9})\b")
 _MONTH_DAY = re.compile(r"\b([^\W\d_]{3,9})\.?\s\Z")
 _ISO_DATE = re.compile(r"\b\d{4}-(\d{2})(?:-\d{2})?\b")
@@ -118,7 +120,7 @@ class Quantity:
     rough: bool = False
     """Whether the text says that it is about so much."""
     claimed: bool = True
-    """Whether it is a statement of how many; `one` often is not, and `step 3` counts nothing."""
+    """Whether it is a statement of how many: `one` often is not, `step 3` counts nothing, and who lists may count."""
 
     def says(self, other: Quantity) -> bool:
         """Whether `other` may stand for this."""
@@ -202,7 +204,7 @@ def _word(text: str, match: re.Match[str], before: list[Quantity]) -> Quantity |
         end = after.end()
     dimension, factor = unit or ("", 1.0)
     rough = bool(_HEDGE.search(text[max(0, match.start() - 16) : match.start()]))
-    claimed = word not in ("one", "zero", "fifth", "tenth")
+    claimed = word not in ("one", "zero", "fifth", "tenth") and (unit is not None or not _INTRODUCES.match(text, end))
     return Quantity(written, written * factor, dimension, match.start(), end, rough, claimed)
 
 

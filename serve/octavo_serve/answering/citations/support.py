@@ -15,6 +15,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,8 @@ from octavo_serve.answering.citations.words import Word, alike, common, words
 
 Encode = Callable[[str], NDArray[np.float32]]
 """The vector of a text: float32 [dim], unit length."""
+
+Reason = Literal["terms", "meaning", "number", "negation"]
 
 MAX_SENTENCE = 2_000
 """Characters of a sentence that are checked."""
@@ -74,7 +77,7 @@ class Verdict:
     """What comes of a check."""
 
     supported: bool
-    reason: str | None
+    reason: Reason | None
     """Why not: the passage lacks its words or literals (`terms`), is not near in `meaning`, has another `number`, or
     says the opposite (`negation`).
     """
@@ -150,7 +153,7 @@ def check(sentence: str, passage: str, encode: Encode | None = None, context: st
         cosine, span = _nearest(claim, source, shares, span, encode)
         score = (everywhere + max(0.0, cosine)) / 2
         enough = score >= ENOUGH
-    reason = None
+    reason: Reason | None = None
     if not enough:
         reason = "terms" if everywhere < ENOUGH_WORDS else "meaning"
     elif any(not _has_literal(source, literal) for literal in claim.literals):
