@@ -270,7 +270,8 @@ def _letters(text: str) -> str:
 
 def _has_literal(source: _Passage, literal: str) -> bool:
     """Whether a literal stands in the passage, or all the words that it is made of do."""
-    if (letters := _letters(literal)) and letters in source.letters:
+    letters = _letters(literal)
+    if letters in source.letters if letters else literal in source.text:
         return True
     made_of = [word.stem for word in words(literal) if word.is_content]
     return bool(made_of) and all(stem in source.stems for stem in made_of)
