@@ -16,6 +16,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from octavo_artifact.errors import ConfigError
 from octavo_serve.faces import Library
 from octavo_serve.over_http.app import create_app
+from octavo_serve.over_http.asking import ABORT
 from octavo_serve.over_http.edge import MAX_HEAD
 from octavo_serve.settings import ServerSettings
 from octavo_serve.watching.logs import OTHERS
@@ -159,6 +160,7 @@ class HeadGuard(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Start the clock of a request on a connection that was kept open."""
         super().on_message_begin()
+        self.scope[ABORT] = self.transport.abort  # type: ignore[typeddict-unknown-key]  # a server may add its own
         self._expect_head()
 
     def on_headers_complete(self) -> None:

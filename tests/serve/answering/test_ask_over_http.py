@@ -24,6 +24,7 @@ from octavo_serve.answering.settings import AnswerSettings, ModelSettings
 from octavo_serve.callers.keys import Key, new_key
 from octavo_serve.catalog import Catalog, open_catalog
 from octavo_serve.over_http.app import create_app
+from octavo_serve.over_http.asking import event_of
 from octavo_serve.over_http.edge import MAX_QUESTION
 from octavo_serve.settings import ServerSettings
 from running import LIGHTHOUSE, octavo
@@ -223,6 +224,9 @@ def test_what_cannot_be_asked_is_told_by_its_field(good: Asking, target: str, bo
 
 def test_a_parameter_that_is_none_is_refused(good: Asking):
     assert good.post(target="/ask?stream=maybe").status == 422
+    assert good.post(target="/ask?stream=1").status == 422
+    strange = good.post(target="/ask?stream=false&explain=1")
+    assert (strange.status, strange.json["error"]["field"]) == (422, "explain")
     assert good.post(target="/ask?pack=lighthouse").status == 422
     assert good.post(target="/ask?stream=true&stream=false").status == 422
 
@@ -274,10 +278,13 @@ def address_of(server: Running) -> tuple[str, int]:
     return host, int(port)
 
 
-def begin(server: Running, target: str = "/ask") -> socket.socket:
-    """A client that asked and reads when it likes."""
+def begin(server: Running, target: str = "/ask", *, received: int | None = None) -> socket.socket:
+    """A client that asked and reads when it likes; `received` are the bytes that wait for it in its system."""
     body = json.dumps({"question": QUESTION, "pack": "lighthouse"}).encode()
-    client = socket.create_connection(address_of(server))
+    client = socket.socket()
+    if received is not None:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, received)
+    client.connect(address_of(server))
     head = f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
     return client
@@ -423,10 +430,88 @@ def test_a_stream_that_the_server_ends_says_so(catalog: Catalog):
         with pytest.raises(asyncio.CancelledError):
             await asked
         (name, data) = read_events(b"".join(each.get("body", b"") for each in app.sent))[-1]
-        assert (name, data["stage"], data["message"]) == ("error", "internal", "the server ends")
+        assert (name, data["stage"]) == ("error", "internal")
+        assert "about to end" in data["message"]
 
     with by_hand(catalog, answer("The lamp", Gate(), "never")) as (app, _):
         asyncio.run(scenario())
+
+
+def test_an_envelope_that_the_server_cannot_wait_for_says_so(catalog: Catalog):
+    async def scenario() -> None:
+        asked = asyncio.ensure_future(app.ask("/ask?stream=false"))
+        assert await asyncio.to_thread(model.until, lambda: model.busy == 1)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        start, body = app.sent
+        assert (start["status"], (b"retry-after", b"1") in start["headers"]) == (503, True)
+        assert json.loads(body["body"])["error"]["status"] == 503
+
+    with by_hand(catalog, answer(Gate(), "never")) as (app, model):
+        asyncio.run(scenario())
+
+
+def test_whatever_fails_in_the_server_ends_the_stream_with_an_error(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def failing(name: str, data: Any) -> bytes:
+        if name == "token":
+            raise ZeroDivisionError("a secret of the server")
+        return event_of(name, data)
+
+    monkeypatch.setattr("octavo_serve.over_http.asking.event_of", failing)
+    with by_hand(catalog, answer("The lamp", Gate())) as (app, model):
+        asyncio.run(app.ask())
+        assert model.left.wait(TIMEOUT)
+    (_, (name, data)) = read_events(b"".join(each.get("body", b"") for each in app.sent))
+    assert (name, data["stage"], data["message"]) == ("error", "internal", "the server failed; its log says why")
+    assert not app.sent[-1]["more_body"]
+    assert "a secret of the server" in caplog.text
+
+
+@pytest.mark.parametrize("target", ["/ask", "/ask?stream=false"])
+def test_b38_a_client_that_cannot_be_sent_to_is_left(catalog: Catalog, target: str, caplog: pytest.LogCaptureFixture):
+    class Broken(ByHand):
+        async def send(self, message: Message) -> None:
+            raise OSError("broken pipe")
+
+    async def scenario(model: Scripted) -> None:
+        before = asyncio.all_tasks()
+        await asyncio.wait_for(Broken(catalog, model).ask(target), TIMEOUT)
+        assert asyncio.all_tasks() == before
+
+    with scripted(answer("The lamp", *[Gate()] * ("stream" not in target))) as model:
+        asyncio.run(scenario(model))
+        assert model.until(lambda: model.busy == 0)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+def test_an_event_is_one_line_of_data_whatever_a_reader_takes_for_its_end():
+    text = "one\ntwo\rthree\x85four\u2028five\u2029six\x0bseven\x1ceight"
+    lines = event_of("token", {"text": text}).decode().splitlines()
+    assert (len(lines), lines[0], lines[2]) == (3, "event: token", "")
+    assert json.loads(lines[1].removeprefix("data: ")) == {"text": text}
+
+
+@pytest.mark.slow
+def test_b38_a_client_that_stays_and_does_not_read_loses_its_connection(catalog: Catalog):
+    with scripted(WARM) as model:
+        chosen = ModelSettings(model.url, retries=0, max_tokens=20_000, context_tokens=40_000)
+        answers = AnswerSettings(chosen, max_concurrent=1, reader_timeout=0.3)
+        with listening(catalog, ServerSettings(port=0, answers=answers)) as server:
+            warmed(model, answer(*["word " * 2000] * 3000))
+            ask = Asking(server, model)
+            with begin(server, received=4096) as client:
+                assert model.left.wait(TIMEOUT)
+                model.script = answer(SAID)
+                assert answered_at_last(ask).status == 200
+                client.settimeout(TIMEOUT)
+                left = client.makefile("rb").read()
+            assert b"event: token" in left
+            assert b"event: done" not in left
+            assert not left.endswith(b"0\r\n\r\n")
+            assert "without completing response" not in server.said()
 
 
 def test_answers_side_by_side_are_their_own(catalog: Catalog):
