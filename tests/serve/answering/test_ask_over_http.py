@@ -135,6 +135,12 @@ def test_an_envelope_has_all_of_it_at_once(good: Asking, catalog: Catalog):
     assert data["trace_id"]
 
 
+def test_filters_of_json_choose_the_documents(good: Asking):
+    filters = {"tags": ["no such tag"], "verified_within": 30.0, "type": None}
+    assert good.whole(pack="lighthouse", filters=filters).json["data"]["sources"] == []
+    assert good.whole(pack="lighthouse", filters={"tags": []}).json["data"]["sources"] != []
+
+
 def test_the_pack_may_be_named_by_the_path(good: Asking):
     envelope = good.whole("/packs/lighthouse/ask?stream=false").json
     assert envelope["data"]["pack"] == "lighthouse"
