@@ -25,6 +25,9 @@ BUILD = Build(PACKS, DIST, STATE, Workers(), make_progress(bars=False), point=Fa
 EVALS = Path("evals")
 BENCHES = sorted(Path("evals/bench").glob("[a-z]*.py"))
 
+SMALL = "SmolLM2-135M-Instruct-Q4_1"
+"""What evals/local_model.py serves."""
+
 PROCESSES = "-n auto --maxprocesses 4 --dist loadfile"
 """Of pytest: one a core, four at most; a file's tests stay together, for they share what it builds."""
 
@@ -52,6 +55,30 @@ def task_eval():
             "task_dep": [f"build:{slug}:release"],
             "uptodate": [False],
         }
+    for slug in answered():
+        yield {
+            "name": f"{slug}:answers",
+            "actions": [f"mkdir -p {STATE}/eval", quoted(slug, STATE / "eval" / f"{slug}.answers.json")],
+            "task_dep": [f"build:{slug}:release"],
+            "uptodate": [False],
+        }
+
+
+def task_answers():
+    """Write the committed answers anew: those that only quote, and those of a small model on this machine (slow)."""
+    for slug in answered():
+        asked = f"eval answers run {EVALS}/{slug}/answers.yaml --pack {slug} --release {{digest}} --dist {DIST}"
+        bounds = "--passages 2 --max-tokens 128 --chunk-timeout 900"
+        model = f"--model-url {{{{url}}}} --model {SMALL} --out {EVALS}/{slug}/answers.smollm2.json"
+        yield {
+            "name": slug,
+            "actions": [
+                quoted(slug, EVALS / slug / "answers.quoting.json"),
+                of_release(slug, f"{asked} {bounds} {model}", f"{executable} {EVALS}/local_model.py "),
+            ],
+            "task_dep": [f"build:{slug}:release"],
+            "uptodate": [False],
+        }
 
 
 def task_gate():
@@ -67,6 +94,23 @@ def task_gate():
                 of_release(slug, f"eval gate compare {folder}/results.json {new} --across-releases"),
             ],
             "task_dep": [f"eval:{slug}"],
+            "uptodate": [False],
+        }
+    for slug in answered():
+        folder, new = EVALS / slug, STATE / "eval" / f"{slug}.answers.json"
+        cases, release = f"--cases {folder}/answers.yaml", f"--dist {DIST} --release {{digest}}"
+        floors = f"--floors {folder}/answers.floors.yaml"
+        yield {
+            "name": f"{slug}:answers",
+            "actions": [
+                # its answers take a quarter of an hour, so it is not asked anew
+                f"{BIN}/octavo eval gate check {folder}/answers.smollm2.json {cases} "
+                f"--floors {folder}/answers.smollm2.floors.yaml",
+                of_release(slug, f"eval gate check {folder}/answers.quoting.json {cases} {release} {floors}"),
+                of_release(slug, f"eval gate check {new} {cases} {release} {floors}"),
+                of_release(slug, f"eval gate compare {folder}/answers.quoting.json {new} --across-releases"),
+            ],
+            "task_dep": [f"eval:{slug}:answers"],
             "uptodate": [False],
         }
 
@@ -89,12 +133,23 @@ def evaluated():
     return [slug for slug in slugs if (EVALS / slug / "questions.yaml").exists()]
 
 
-def of_release(slug: str, arguments: str):
-    """`octavo` with the digest that the pack's build made, known only when the build has run."""
+def answered():
+    """Slugs of the packs that have cases for answers."""
+    return [slug for slug in evaluated() if (EVALS / slug / "answers.yaml").exists()]
+
+
+def quoted(slug: str, out: Path):
+    """Ask the cases of the model that only quotes."""
+    asked = f"eval answers run {EVALS}/{slug}/answers.yaml --pack {slug} --release {{digest}} --dist {DIST}"
+    return of_release(slug, f"{asked} --quoting --out {out}")
+
+
+def of_release(slug: str, arguments: str, before: str = ""):
+    """`octavo` with the digest that the pack's build made, known only when the build has run; after words `before`."""
 
     def command():
         digest = json.loads((STATE / "work" / slug / "released.json").read_bytes())["digest"]
-        return f"{BIN}/octavo {arguments.format(digest=digest)}"
+        return f"{before}{BIN}/octavo {arguments.format(digest=digest)}"
 
     return CmdAction(command)
 

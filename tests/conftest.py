@@ -11,6 +11,7 @@ import pytest
 from history import History
 from octavo_artifact.manifest import read_pointer
 from running import ROOT, TINY, Serving, build_with_skills, octavo, serving
+from smol import LocalModel, local_model
 
 
 @pytest.fixture(scope="session")
@@ -65,6 +66,13 @@ def with_skills(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def dist(built: Path, tmp_path: Path) -> Path:
     """A copy of `built` that a test may damage."""
     return shutil.copytree(built, tmp_path / "dist")
+
+
+@pytest.fixture(scope="session")
+def smol() -> Generator[LocalModel]:
+    """A small language model that runs here, with two slots."""
+    with local_model() as model:
+        yield model
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,8 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from octavo_artifact.command import GROUP
+from fakes import FakeLibrary, FakePack
+from octavo_artifact.command import GROUP, Command
 from octavo_artifact.literals import literals_of
 from octavo_artifact.parameters import DEFAULTS, RANGES, SWITCHED_OFF, Fusion, GateMode, Retrieval, read_retrieval
 from octavo_build.findings import CODES
@@ -22,13 +23,39 @@ from octavo_build.graph import build_graph
 from octavo_build.lint.codes import LINT_CODES
 from octavo_build.passages import passages_of
 from octavo_build.sources import read
+from octavo_serve.answering.answerer import EventName
+from octavo_serve.answering.results import (
+    AnswerCitation,
+    Done,
+    Evidence,
+    Failure,
+    Reason,
+    Receipt,
+    ReceiptPassage,
+    ReceiptSampling,
+    Source,
+    Sources,
+    Stage,
+    Timings,
+    Token,
+    TokenUsage,
+    Uncited,
+    Unsupported,
+    WrongCitation,
+)
+from octavo_serve.answering.settings import AnswerSettings, ModelSettings, RetrieverSettings
+from octavo_serve.answering.stats import AllEnds, Percentiles, Recent, StageTimes, StatsResult, Tokens
 from octavo_serve.callers.oauth import OAuthSettings
+from octavo_serve.cli import INTERRUPTED
+from octavo_serve.commands.answering import ASK, REFUSED
 from octavo_serve.commands.asking import SEARCH
+from octavo_serve.commands.checking import VERIFY_ANSWER
 from octavo_serve.configuration import configure, shown
-from octavo_serve.requests import SearchRequest
-from octavo_serve.results import Explanation, Hit, SearchResult
+from octavo_serve.requests import AskRequest, Filters, SearchRequest
+from octavo_serve.results import Explanation, Freshness, Hit, SearchResult
 from octavo_serve.search import STAGES
 from octavo_serve.settings import RerankerSettings, ServerSettings
+from octavo_serve.watching.metrics import Metrics
 from running import ROOT
 
 HANDBOOK = ROOT / "packs" / "octavo"
@@ -135,6 +162,23 @@ def test_the_parameters_that_are_shown_are_right() -> None:
     assert [read_retrieval(scalars(text)["retrieval"]) for text in shown if text] != [DEFAULTS]
 
 
+def test_every_metric_is_in_a_table() -> None:
+    rows = table("workflows/watch-a-server.md", "Metrics") + table(
+        "workflows/watch-answers.md", "The metrics of answers"
+    )
+    named = {name.removesuffix("_total") for row in rows for name in code(row[0])}
+    told, _ = Metrics().exposition(FakeLibrary({"pumps": FakePack("pumps")}), "")
+    assert named == {re.sub("_total$", "", name) for name in re.findall(r"^# TYPE (\S+)", told.decode(), re.MULTILINE)}
+
+
+def test_every_figure_of_the_statistics_is_in_the_table_of_its_page() -> None:
+    rows = table("workflows/watch-answers.md", "What /stats tells")
+    text = "\n".join("|".join(row) for row in rows)
+    assert {name for row in rows for name in code(row[0])} >= StatsResult.__annotations__.keys()
+    shapes = (AllEnds, Recent, StageTimes, Percentiles, Tokens)
+    assert [name for shape in shapes for name in shape.__annotations__ if f"`{name}`" not in text] == []
+
+
 def test_every_stage_of_the_search_is_in_the_table_of_its_page_in_order() -> None:
     rows = table("concepts/hybrid-search.md", "The stages")
     assert [code(stage) for stage, *_ in rows] == [[stage.__name__] for stage in STAGES]
@@ -175,15 +219,78 @@ def test_every_field_of_an_explanation_is_in_the_table_of_its_page() -> None:
     assert [code(row[0]) for row in rows] == [[name] for name in Explanation.__annotations__]
 
 
-def test_every_option_of_a_search_is_in_the_handbook() -> None:
+@pytest.mark.parametrize("command", [SEARCH, ASK, VERIFY_ANSWER], ids=lambda command: command.name)
+def test_every_option_of_a_command_is_in_the_handbook(command: Command) -> None:
     parser = ArgumentParser(add_help=False)
-    SEARCH.add_arguments(parser)
+    command.add_arguments(parser)
     options = re.findall(r"--[a-z-]+", parser.format_usage())
     text = "\n".join(path.read_text() for path in sorted(HANDBOOK.rglob("*.md")))
     assert [option for option in options if option not in text] == []
 
 
-@pytest.mark.parametrize("page", ["api-keys", "configure-the-server", "rerank"])
+@pytest.mark.parametrize(
+    ("heading", "settings"),
+    [
+        ("Keys under answers", AnswerSettings),
+        ("Keys under model", ModelSettings),
+        ("Keys under retriever", RetrieverSettings),
+    ],
+)
+def test_every_setting_of_answers_is_in_its_table_with_its_default(heading: str, settings: Any) -> None:
+    rows = table("workflows/answer-settings.md", heading)
+    assert [code(name) for name, *_ in rows] == [[field.name] for field in fields(settings)]
+    written = {code(name)[0]: float(code(default)[0]) for name, default, _ in rows if code(default)}
+    numbers = {field.name: field.default for field in fields(settings) if isinstance(field.default, int | float)}
+    assert written == numbers
+
+
+def test_every_field_of_a_question_is_in_its_table() -> None:
+    rows = {code(row[0])[0]: row for row in table("workflows/answer-questions.md", "Ask over HTTP")}
+    assert list(rows) == list(AskRequest.model_fields)
+    assert code(rows["filters"][1]) == list(Filters.model_fields)
+
+
+def test_every_event_of_an_answer_is_in_its_table_with_its_fields() -> None:
+    rows = {code(row[0])[0]: row for row in table("workflows/answer-questions.md", "The stream")}
+    assert list(rows) == list(get_args(EventName))
+    assert code(rows["sources"][1]) == list(Sources.__annotations__)
+    assert code(rows["token"][1]) == list(Token.__annotations__)
+    assert set(code(rows["error"][1])) == {*Failure.__annotations__, *get_args(Stage)}
+
+
+def test_every_field_of_an_answer_to_a_question_is_in_its_table() -> None:
+    rows = table("workflows/answer-questions.md", "The fields of done")
+    assert [name for row in rows for name in code(row[0])] == list(Done.__annotations__)
+    told = {code(row[0])[0]: code(row[1]) for row in rows}
+    assert set(told["citations"]) == {*AnswerCitation.__annotations__, *Evidence.__annotations__}
+    assert told["invalid_citations"] == list(WrongCitation.__annotations__)
+    assert told["unsupported"] == list(Unsupported.__annotations__)
+    assert told["uncited"] == list(Uncited.__annotations__)
+    assert told["refused"] == list(get_args(Reason))
+    assert told["usage"] == list(TokenUsage.__annotations__)
+    assert told["timings"] == list(Timings.__annotations__)
+
+
+def test_every_field_of_a_source_is_in_its_table() -> None:
+    rows = table("workflows/answer-questions.md", "The fields of a source")
+    named = [name for row in rows for name in code(row[0])]
+    assert sorted(named) == sorted({**Freshness.__annotations__, **Source.__annotations__})
+
+
+def test_every_field_of_a_receipt_is_in_its_table() -> None:
+    rows = table("workflows/verify-an-answer.md", "The fields of a receipt")
+    assert [name for row in rows for name in code(row[0])] == list(Receipt.__annotations__)
+    told = {code(row[0])[0]: code(row[1]) for row in rows}
+    assert told["passages"] == list(ReceiptPassage.__annotations__)
+    assert told["sampling"] == list(ReceiptSampling.__annotations__)
+
+
+def test_every_exit_code_of_ask_is_in_its_table() -> None:
+    rows = table("workflows/answer-questions.md", "Ask in a shell")
+    assert [row[0] for row in rows] == ["0", str(REFUSED), "1", "2", str(INTERRUPTED)]
+
+
+@pytest.mark.parametrize("page", ["answer-questions", "answer-settings", "api-keys", "configure-the-server", "rerank"])
 def test_the_configurations_that_are_shown_are_right(page: str, tmp_path: Path) -> None:
     shown = re.findall(r"```yaml\n(.*?)```", (HANDBOOK / "workflows" / f"{page}.md").read_text(), re.DOTALL)
     assert shown

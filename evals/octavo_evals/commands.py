@@ -16,10 +16,12 @@ from octavo_artifact.command import Command
 from octavo_artifact.errors import ArtifactError, ConfigError
 from octavo_artifact.parameters import GateMode
 from octavo_evals import drafting, labelling
+from octavo_evals.answering import command
 from octavo_serve.commands.arguments import day
 
 if TYPE_CHECKING:
-    from octavo_evals.judge import Verdict
+    from octavo_evals.answering.results import AnswerResults
+    from octavo_evals.judge import Questions, Verdict
     from octavo_evals.queries import QuerySet
     from octavo_evals.results import Results
     from octavo_evals.retrieval import Timing
@@ -49,7 +51,7 @@ def _arguments(parser: ArgumentParser) -> None:
     run.add_argument("--timings", type=Path, metavar="FILE", help="also write how long each search took, as JSON")
     run.add_argument("--categories", action="store_true", help="show the figures of each category too")
 
-    table = _verb(verbs, "table", "show results", _table)
+    table = _verb(verbs, "table", "show results, of searches or answers", _table)
     table.add_argument("results", nargs="+", type=Path, metavar="RESULTS")
     table.add_argument("--categories", action="store_true", help="show the figures of each category too")
 
@@ -122,6 +124,7 @@ def _arguments(parser: ArgumentParser) -> None:
     citations.add_argument("--lexical", action="store_true", help="check by words alone, without the encoder")
     citations.add_argument("--wrong", action="store_true", help="also list the pairs that are judged wrongly")
     citations.add_argument("--json", action="store_true", help="print JSON")
+    command.add_arguments(verbs.add_parser("answers", help=command.SUMMARY, description=command.SUMMARY))
 
     for name, module in (("draft", drafting), ("label", labelling)):
         module.add_arguments(_verb(verbs, name, module.SUMMARY, module.run))
@@ -269,18 +272,38 @@ def _ablate(arguments: Namespace) -> int:
 
 
 def _table(arguments: Namespace) -> int:
-    from octavo_evals.render import table
+    from octavo_evals.answering.results import read_answers
+    from octavo_evals.render import answer_table, table
     from octavo_evals.results import read_results
 
-    print(table([read_results(path) for path in arguments.results], categories=arguments.categories))
+    answers, searches = _by_kind(arguments.results)
+    tables = [table([read_results(path) for path in searches], categories=arguments.categories)] if searches else []
+    if answers:
+        tables.append(answer_table([read_answers(path) for path in answers], categories=arguments.categories))
+    print("\n\n".join(tables))
     return 0
 
 
+def _by_kind(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Files of answers, and all others."""
+    from octavo_evals.results import ANSWERS, kind_of
+
+    answers = [path for path in paths if kind_of(path) == ANSWERS]
+    return answers, [path for path in paths if path not in answers]
+
+
 def _report(arguments: Namespace) -> int:
-    from octavo_evals.pages import report_page, write_page
+    from octavo_evals.answering.results import read_answers
+    from octavo_evals.pages import answers_page, report_page, write_page
     from octavo_evals.report.contents import series_of
     from octavo_evals.results import read_results
 
+    answers, searches = _by_kind(arguments.results)
+    if answers and searches:
+        raise ConfigError("results of searches and of answers: expected one kind, for they have a page each")
+    if answers:
+        write_page(arguments.out, answers_page([read_answers(path) for path in answers]))
+        return 0
     series = series_of([read_results(path) for path in arguments.results], arguments.dist)
     write_page(arguments.out, report_page(series))
     return 0
@@ -288,11 +311,9 @@ def _report(arguments: Namespace) -> int:
 
 def _check(arguments: Namespace) -> int:
     from octavo_evals.judge import check, read_floors
-    from octavo_evals.results import read_results
     from octavo_evals.targets import open_target
 
-    results = read_results(arguments.results)
-    cases = _cases(arguments, arguments.cases)
+    results, cases = _evaluation(arguments.results), _questions(arguments, arguments.results)
     floors = read_floors(arguments.floors) if arguments.floors else {}
     target = None
     if arguments.dist:
@@ -300,12 +321,29 @@ def _check(arguments: Namespace) -> int:
     return _judge(arguments, "check", check(results, cases, target, floors))
 
 
+def _evaluation(path: Path) -> Results | AnswerResults:
+    """Results of either kind."""
+    from octavo_evals.answering.results import read_answers
+    from octavo_evals.results import ANSWERS, kind_of, read_results
+
+    return read_answers(path) if kind_of(path) == ANSWERS else read_results(path)
+
+
+def _questions(arguments: Namespace, results: Path) -> Questions:
+    """The cases as they are now, of the kind that the results are of."""
+    from octavo_evals.answering.cases import read_cases
+    from octavo_evals.results import ANSWERS, kind_of
+
+    return read_cases(arguments.cases) if kind_of(results) == ANSWERS else _cases(arguments, arguments.cases)
+
+
 def _compare(arguments: Namespace) -> int:
     from octavo_evals.judge import ComparisonError, compare, edited, judged, read_noise
-    from octavo_evals.results import read_results
 
-    base, new = read_results(arguments.base), read_results(arguments.new)
-    if arguments.cases and (different := edited(new.queries, _cases(arguments, arguments.cases).queries)):
+    base, new = _evaluation(arguments.base), _evaluation(arguments.new)
+    if type(base) is not type(new):
+        raise ComparisonError("results of searches and of answers; expected two of one kind")
+    if arguments.cases and (different := edited(new.labels, _questions(arguments, arguments.new).labels)):
         raise ComparisonError(f"{arguments.cases.name}: {different} since the run; run both again")
     noise = read_noise(arguments.noise) if arguments.noise else None
     return _judge(arguments, "compare", judged(compare(base, new, noise, across_releases=arguments.across_releases)))
@@ -313,9 +351,8 @@ def _compare(arguments: Namespace) -> int:
 
 def _noise(arguments: Namespace) -> int:
     from octavo_evals.judge import noise_bytes, read_noise
-    from octavo_evals.results import read_results
 
-    arguments.out.write_bytes(noise_bytes([read_results(path) for path in arguments.runs]))
+    arguments.out.write_bytes(noise_bytes([_evaluation(path) for path in arguments.runs]))
     for name, value in read_noise(arguments.out).items():
         print(f"{name:<20} {value:.6f}")
     return 0
@@ -410,6 +447,7 @@ EVAL = Command(
         "octavo eval table evals/*/results.json --categories",
         "octavo eval gate check evals/octavo/results.json --cases evals/octavo/questions.yaml --dist dist \\\n"
         "      --floors evals/octavo/floors.yaml",
+        "octavo eval answers run evals/octavo/answers.yaml --dist dist --quoting --out answers.json",
         "octavo eval draft dist --pack octavo --log queries.jsonl --out draft.yaml",
         "octavo eval label draft.yaml --dist dist",
         "octavo eval citations evals/answers/support.yaml --dist dist --wrong",

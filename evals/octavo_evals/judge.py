@@ -11,25 +11,40 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import yaml
 
 from octavo_artifact.errors import ConfigError
-from octavo_artifact.ids import canonical_json
+from octavo_artifact.ids import canonical_json, sha256_hex
+from octavo_evals.answering.measures import NAMES as OF_ANSWERS
 from octavo_evals.bootstrap import paired
-from octavo_evals.measures import NAMES
-from octavo_evals.queries import Query, QuerySet
-from octavo_evals.results import LOWER_IS_BETTER, Estimate, Labelled, Results, cases_sha256, labels
+from octavo_evals.measures import NAMES as OF_RETRIEVAL
+from octavo_evals.results import ANSWERS, LOWER_IS_BETTER, Estimate, Evaluation
 from octavo_evals.targets import Target
 
 NOISE_FORMAT = 1
+NAMES = tuple(dict.fromkeys((*OF_RETRIEVAL, *OF_ANSWERS)))
+"""Every measure there is, of either kind of results."""
+
+ASKED = ("k", "gate", ANSWERS)
+"""Parameters of a run that are no release's."""
+
 SHOWN = 5
 """Questions or parameters that a message names at most."""
 
 
 class ComparisonError(ConfigError):
     """Two runs, or a run and what it is held against, do not belong together: run again, or say that it is meant."""
+
+
+class Questions(Protocol):
+    """A query set, or answer cases, as they are now."""
+
+    @property
+    def labels(self) -> Mapping[str, Any]:
+        """By the id of each question, in their order."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,32 +83,34 @@ class Difference:
         return _certain(self.change, _sign(self.measure)) and abs(self.change.mean) > self.noise
 
 
-def check(results: Results, cases: QuerySet, target: Target | None, floors: Mapping[str, float]) -> list[Verdict]:
+def check(results: Evaluation, cases: Questions, target: Target | None, floors: Mapping[str, float]) -> list[Verdict]:
     """Whether results are of exactly these cases, of the configuration of this release, and clear the floors.
 
     The release itself may be another one: its text may have been edited since. That is told and passes, for whether
     the edit made it worse is what `compare` finds out.
     """
-    verdicts = [_of_cases(results, cases.queries)]
+    verdicts = [_of_cases(results, cases.labels)]
     if target is not None:
         verdicts += _of_release(results, target)
+    if ANSWERS in results.configuration.parameters:
+        verdicts.append(_of_prompt(results))
     return [*verdicts, *_of_floors(results, floors)]
 
 
-def _of_cases(results: Results, queries: Sequence[Query]) -> Verdict:
-    if different := edited(results.queries, queries):
+def _of_cases(results: Evaluation, labels: Mapping[str, Any]) -> Verdict:
+    if different := edited(results.labels, labels):
         return Verdict("cases", False, f"{results.cases.file}: {different} since the run; run it again")
-    if results.cases.sha256 != cases_sha256(queries):
+    if results.cases.sha256 != sha256_hex(canonical_json(list(labels.values()))):
         return Verdict("cases", False, f"{results.cases.file}: its questions stand in another order; run it again")
-    return Verdict("cases", True, f"exactly the {len(queries)} questions of {results.cases.file}")
+    return Verdict("cases", True, f"exactly the {len(labels)} questions of {results.cases.file}")
 
 
-def _of_release(results: Results, target: Target) -> Iterator[Verdict]:
+def _of_release(results: Evaluation, target: Target) -> Iterator[Verdict]:
     artifact = target.artifact
     if results.artifact.slug != artifact.slug:
         raise ComparisonError(f"the results are of the pack {results.artifact.slug}, the release is of {artifact.slug}")
     run = results.configuration.parameters
-    changed = _changed(run, {**target.parameters, "k": run.get("k"), "gate": run.get("gate")})
+    changed = _changed(run, {**target.parameters, **{name: run[name] for name in ASKED if name in run}})
     if changed:
         yield Verdict("configuration", False, f"{_listed(changed)} changed since the run; run it again")
     else:
@@ -105,7 +122,17 @@ def _of_release(results: Results, target: Target) -> Iterator[Verdict]:
         yield Verdict("release", True, message if not changed else message.partition(":")[0])
 
 
-def _of_floors(results: Results, floors: Mapping[str, float]) -> Iterator[Verdict]:
+def _of_prompt(results: Evaluation) -> Verdict:
+    """Whether models are still asked in the words of the run."""
+    from octavo_serve.answering.prompt import TEMPLATE_SHA256  # which loads what only answers need
+
+    same = results.configuration.parameters[ANSWERS]["template_sha256"] == TEMPLATE_SHA256
+    return Verdict(
+        "prompt", same, "the template of now" if same else "its template changed since the run; run it again"
+    )
+
+
+def _of_floors(results: Evaluation, floors: Mapping[str, float]) -> Iterator[Verdict]:
     for name, bound in floors.items():
         found = results.measures.get(name)
         if found is None:
@@ -117,7 +144,7 @@ def _of_floors(results: Results, floors: Mapping[str, float]) -> Iterator[Verdic
 
 
 def compare(
-    base: Results, new: Results, noise: Mapping[str, float] | None = None, *, across_releases: bool = False
+    base: Evaluation, new: Evaluation, noise: Mapping[str, float] | None = None, *, across_releases: bool = False
 ) -> list[Difference]:
     """Each measure of two runs over the same questions, in the order of `NAMES`.
 
@@ -126,7 +153,7 @@ def compare(
     """
     if base.artifact.slug != new.artifact.slug:
         raise ComparisonError(f"runs of different packs: {base.artifact.slug} and {new.artifact.slug}")
-    if different := edited(base.queries, new.queries):
+    if different := edited(base.labels, new.labels):
         raise ComparisonError(f"runs over different questions: {different}; run both over the same cases")
     if base.artifact.digest != new.artifact.digest and not across_releases:
         raise ComparisonError(
@@ -136,9 +163,9 @@ def compare(
     return [_difference(name, base, new, (noise or {}).get(name, 0.0)) for name in NAMES if name in base.measures]
 
 
-def _difference(name: str, base: Results, new: Results, noise: float) -> Difference:
-    after = {query.id: query.measures for query in new.queries}
-    rows = [(query.id, query.measures[name], after[query.id][name]) for query in base.queries if name in query.measures]
+def _difference(name: str, base: Evaluation, new: Evaluation, noise: float) -> Difference:
+    after = new.figures
+    rows = [(each, values[name], after[each][name]) for each, values in base.figures.items() if name in values]
     gains = [(query_id, (new_value - old) * _sign(name)) for query_id, old, new_value in rows]
     return Difference(
         measure=name,
@@ -167,7 +194,7 @@ def _told(one: Difference) -> str:
     return change if one.worse or one.better else f"{one.new:.3f}, unchanged"
 
 
-def noise_of(runs: Sequence[Results]) -> dict[str, float]:
+def noise_of(runs: Sequence[Evaluation]) -> dict[str, float]:
     """By measure, how far the means of two runs of the same code over the same release lie apart at most.
 
     Raises ComparisonError for fewer than two runs, and for runs that are not of the same release, cases and
@@ -183,7 +210,7 @@ def noise_of(runs: Sequence[Results]) -> dict[str, float]:
     return {name: round(max(means) - min(means), 6) for name, means in columns.items()}
 
 
-def noise_bytes(runs: Sequence[Results]) -> bytes:
+def noise_bytes(runs: Sequence[Evaluation]) -> bytes:
     """The noise of runs as a file."""
     measures = noise_of(runs)
     described = {"artifact": asdict(runs[0].artifact), "cases": asdict(runs[0].cases), "runs": len(runs)}
@@ -224,9 +251,8 @@ def read_floors(path: Path) -> dict[str, float]:
     return {name: float(floors[name]) for name in NAMES if name in floors}
 
 
-def edited(before: Sequence[Labelled], after: Sequence[Labelled]) -> str:
-    """In words, which questions were added, removed or edited; empty when none was."""
-    old, new = ({query.id: labels(query) for query in queries} for queries in (before, after))
+def edited(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """In words, which questions were added, removed or edited, from their labels by id; empty when none was."""
     groups = {
         "added": [query_id for query_id in new if query_id not in old],
         "removed": [query_id for query_id in old if query_id not in new],

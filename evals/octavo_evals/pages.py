@@ -18,6 +18,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from octavo_artifact.errors import ConfigError
+from octavo_evals.answering.facts import contains
+from octavo_evals.answering.measures import NAMES as ANSWER_MEASURES
+from octavo_evals.answering.results import AnswerResults
 from octavo_evals.diff.comparison import Comparison
 from octavo_evals.diff.text import DOCUMENT_KINDS, PASSAGE_KINDS, shown, tally
 from octavo_evals.report.contents import HEADLINE, PRIMARY, REFUSAL, Series, label
@@ -44,6 +47,13 @@ def report_page(series: Sequence[Series]) -> str:
         refusal=REFUSAL,
         lower_is_better=LOWER_IS_BETTER,
     )
+
+
+def answers_page(runs: Sequence[AnswerResults]) -> str:
+    """The page of `octavo eval report` of answers."""
+    named = [name for name in ANSWER_MEASURES if any(name in run.measures for run in runs)]
+    lower = [name for name in named if name in LOWER_IS_BETTER]
+    return _render("answers.html", runs=runs, names=named, lower_is_better=lower, contains=contains)
 
 
 def write_page(path: Path, page: str) -> None:

@@ -18,7 +18,7 @@ import yaml
 
 from octavo_artifact.errors import ConfigError, PackError
 from octavo_artifact.ids import slugify
-from octavo_evals.results import Qrel
+from octavo_evals.results import Qrel, labels
 from octavo_evals.trec import Topic, read_beir, read_trec
 
 FILTERS = ("type", "tags", "graph")
@@ -58,6 +58,11 @@ class QuerySet:
     today: str | None
     """Day on which the labels hold, when the file gives it."""
     queries: tuple[Query, ...]
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        """The labels of each question, by its id."""
+        return {query.id: labels(query) for query in self.queries}
 
 
 def read_query_set(path: Path, topics: Path | None = None, document: str = "{}") -> QuerySet:

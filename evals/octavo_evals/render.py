@@ -8,28 +8,43 @@ from dataclasses import asdict
 from xml.etree import ElementTree
 
 from octavo_evals.ablation import Ablation, Variation, certain
+from octavo_evals.answering.agreement import Agreement, Verdicts
+from octavo_evals.answering.faithfulness import Faithfulness
+from octavo_evals.answering.measures import NAMES as ANSWER_COLUMNS
+from octavo_evals.answering.results import AnswerResults
 from octavo_evals.bootstrap import estimates
 from octavo_evals.judge import Verdict
-from octavo_evals.results import Estimate, Results
+from octavo_evals.results import Estimate, Evaluation, Results
 
 COLUMNS = ("R@1", "R@3", "R@5", "R@10", "RR", "nDCG@10", "right_refusal", "false_refusal", "must_not@10")
 
 
 def table(runs: Sequence[Results], *, categories: bool = False) -> str:
     """Means with their intervals: a row a run, beneath it its categories, and last all questions together."""
+    return _table([(f"{run.artifact.slug} {run.artifact.digest[:12]}", run) for run in runs], COLUMNS, categories)
+
+
+def answer_table(runs: Sequence[AnswerResults], *, categories: bool = False) -> str:
+    """The same of answers."""
+    named = [(f"{run.artifact.slug} {run.artifact.digest[:12]} {run.model}", run) for run in runs]
+    return _table(named, ANSWER_COLUMNS, categories)
+
+
+def _table(runs: Sequence[tuple[str, Evaluation]], columns: Sequence[str], categories: bool) -> str:
     rows: list[tuple[str, int, Mapping[str, Estimate]]] = []
-    for run in runs:
-        rows.append((f"{run.artifact.slug} {run.artifact.digest[:12]}", run.cases.count, run.measures))
+    for name, run in runs:
+        rows.append((name, run.cases.count, run.measures))
         for category, measures in run.categories.items() if categories else ():
-            count = sum(query.category == category for query in run.queries)
+            count = sum(labels["category"] == category for labels in run.labels.values())
             rows.append((f"  {category or '(none)'}", count, measures))
     if len(runs) > 1:
-        every = [query.measures for run in runs for query in run.queries]
-        rows.append(("all", len(every), estimates(every, COLUMNS)))
+        every = [figures for _, run in runs for figures in run.figures.values()]
+        rows.append(("all", len(every), estimates(every, columns)))
     width = max(len(name) for name, _, _ in rows)
-    header = f"{'':<{width}} {'n':>5} " + " ".join(f"{name:>16}" for name in COLUMNS)
+    wide = max(16, *map(len, columns))
+    header = f"{'':<{width}} {'n':>5} " + " ".join(f"{name:>{wide}}" for name in columns)
     lines = [
-        f"{name:<{width}} {count:>5} " + " ".join(f"{_cell(measures.get(column)):>16}" for column in COLUMNS)
+        f"{name:<{width}} {count:>5} " + " ".join(f"{_cell(measures.get(column)):>{wide}}" for column in columns)
         for name, count, measures in rows
     ]
     return "\n".join([header, *lines])
@@ -37,6 +52,30 @@ def table(runs: Sequence[Results], *, categories: bool = False) -> str:
 
 def _cell(estimate: Estimate | None) -> str:
     return "" if estimate is None else f"{estimate.mean:.3f} {estimate.low:.2f}-{estimate.high:.2f}"
+
+
+def faithfulness_text(found: Faithfulness) -> str:
+    """What a judge said, in two lines."""
+    said = ", ".join(f"{count} {what}" for what, count in found.counts.items()) or "nothing to judge"
+    figures = ", ".join(f"{name} {_cell(estimate)}" for name, estimate in found.measures.items())
+    return f"{found.judge} of {found.answered_by}: {said}\n{figures}".rstrip()
+
+
+def agreement_text(first: Verdicts, second: Verdicts, found: Agreement) -> str:
+    """Two judges in a table of two by two, and how far they agree."""
+
+    def figure(value: float | None) -> str:
+        return "undefined" if value is None else f"{value:.3f}"
+
+    width = max(8, len(first.judge) + 4)
+    lines = [
+        f"{'':<{width}} {f'{second.judge} yes':>16} {f'{second.judge} no':>16}",
+        f"{f'{first.judge} yes':<{width}} {found.both_yes:>16} {found.first_only:>16}",
+        f"{f'{first.judge} no':<{width}} {found.second_only:>16} {found.both_no:>16}",
+        f"pairs {found.count}, left out {found.left_out}; agreement {figure(found.observed)}, by chance "
+        f"{figure(found.expected)}, kappa {figure(found.kappa)}",
+    ]
+    return "\n".join(lines)
 
 
 def ablation_table(ablation: Ablation, measures: Sequence[str]) -> str:

@@ -16,9 +16,10 @@ from octavo_artifact.ids import canonical_json, sha256_hex
 
 FORMAT = 1
 RETRIEVAL = "retrieval"
-"""The only kind so far."""
+ANSWERS = "answers"
+"""Kinds of results: of searches, and of answers that a model wrote (`answering.results`)."""
 
-LOWER_IS_BETTER = frozenset({"must_not@5", "must_not@10", "false_refusal"})
+LOWER_IS_BETTER = frozenset({"must_not@5", "must_not@10", "false_refusal", "error"})
 """Measures of what should not happen; all others are better the higher they are."""
 
 
@@ -149,6 +150,35 @@ class Results:
     queries: tuple[QueryResult, ...]
     """In the order of the query set."""
 
+    @property
+    def labels(self) -> dict[str, Any]:
+        """The labels of each question, by its id."""
+        return {query.id: labels(query) for query in self.queries}
+
+    @property
+    def figures(self) -> dict[str, Mapping[str, float]]:
+        """The measures of each question, by its id."""
+        return {query.id: query.measures for query in self.queries}
+
+
+class Evaluation(Protocol):
+    """What results of every kind have."""
+
+    @property
+    def cases(self) -> Cases: ...  # noqa: D102
+    @property
+    def artifact(self) -> Artifact: ...  # noqa: D102
+    @property
+    def configuration(self) -> Configuration: ...  # noqa: D102
+    @property
+    def measures(self) -> Mapping[str, Estimate]: ...  # noqa: D102
+    @property
+    def categories(self) -> Mapping[str, Mapping[str, Estimate]]: ...  # noqa: D102
+    @property
+    def labels(self) -> Mapping[str, Any]: ...  # noqa: D102
+    @property
+    def figures(self) -> Mapping[str, Mapping[str, float]]: ...  # noqa: D102
+
 
 class Labelled(Protocol):
     """A question with its labels, whether it was asked or not."""
@@ -190,6 +220,16 @@ def cases_sha256(queries: Sequence[Labelled]) -> str:
     return sha256_hex(canonical_json([labels(query) for query in queries]))
 
 
+def kind_of(path: Path) -> str:
+    """Which kind of results a file holds. Raises ConfigError when it holds none."""
+    try:
+        return str(json.loads(path.read_bytes())["kind"])
+    except OSError as error:
+        raise ConfigError(f"{path.name}: cannot be read ({error.strerror})") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ConfigError(f"{path.name}: not results of `octavo eval` ({type(error).__name__})") from error
+
+
 def results_bytes(results: Results) -> bytes:
     """Results as they stand in a file."""
     fields = asdict(results)
@@ -222,8 +262,8 @@ def parse_results(data: bytes, name: str) -> Results:
             cases=Cases(**fields.pop("cases")),
             artifact=Artifact(**fields.pop("artifact")),
             configuration=Configuration(fields.pop("configuration")["parameters"]),
-            measures=_estimates(fields.pop("measures")),
-            categories={category: _estimates(each) for category, each in fields.pop("categories").items()},
+            measures=read_estimates(fields.pop("measures")),
+            categories={category: read_estimates(each) for category, each in fields.pop("categories").items()},
             queries=tuple(_query(query) for query in fields.pop("queries")),
             **fields,
         )
@@ -232,7 +272,8 @@ def parse_results(data: bytes, name: str) -> Results:
         raise ConfigError(message) from error
 
 
-def _estimates(written: Mapping[str, Any]) -> dict[str, Estimate]:
+def read_estimates(written: Mapping[str, Any]) -> dict[str, Estimate]:
+    """Measures by name, as a file has them."""
     return {name: Estimate(**fields) for name, fields in written.items()}
 
 

@@ -61,36 +61,36 @@ class Release:
 
     def __init__(self, pack: OpenPack, retrieval: Mapping[str, Any] | None = None) -> None:
         """`retrieval` has the parameters of the search that differ from the pack's own."""
-        self._pack = pack
+        self.pack = pack
         self._varied = dict(retrieval or {})
         # the overrides, else the pack's own, else the defaults of this server
         self._retrieval = read_retrieval({**pack.manifest.parameters.get("retrieval", {}), **self._varied})
 
     def varied(self, retrieval: Mapping[str, Any]) -> Release:
         """The same release, searched with other parameters. Raises ConfigError for one that there is not."""
-        return Release(self._pack, retrieval)
+        return Release(self.pack, retrieval)
 
     @property
     def artifact(self) -> Artifact:
         """Which release it is."""
-        pack = self._pack.manifest.pack
-        return Artifact(self._pack.slug, self._pack.digest, pack.get("version"), "dist")
+        pack = self.pack.manifest.pack
+        return Artifact(self.pack.slug, self.pack.digest, pack.get("version"), "dist")
 
     @property
     def parameters(self) -> Mapping[str, Any]:
         """All of them."""
-        manifest = self._pack.manifest
+        manifest = self.pack.manifest
         return {**manifest.parameters, "retrieval": asdict(self._retrieval), "encoder": fingerprint(manifest.encoder)}
 
     def search(self, text: str, k: int, filters: Mapping[str, Any]) -> Mapping[str, Any]:
         """An answer."""
         values = {"retrieval": self._varied, **filters, "query": text, "max_results": k}
-        return self._pack.search(parse_request(Request, values, strict=True, bounded=False))
+        return self.pack.search(parse_request(Request, values, strict=True, bounded=False))
 
     def has(self, path: str) -> bool:
         """Whether the pack has a file."""
         try:
-            self._pack.read(ReadRequest(path=path))
+            self.pack.read(ReadRequest(path=path))
         except NotFoundError:
             return False
         return True

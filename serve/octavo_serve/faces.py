@@ -174,7 +174,8 @@ class Workers:
     """
 
     def __init__(self, timeout: float, observe: Observer = _unobserved) -> None:
-        self._timeout = timeout
+        self.timeout = timeout
+        """Seconds for a piece of work, waiting included."""
         self._observe = observe
         self._waiting = 0
         self._executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="octavo")
@@ -200,10 +201,10 @@ class Workers:
             raise BusyError("too many requests are waiting; ask again in a moment")
         self._waiting += 1
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self.timeout):
                 return await asyncio.get_running_loop().run_in_executor(self._executor, work, asked)
         except TimeoutError as error:
-            raise UnavailableError(f"no answer within {self._timeout:g} seconds") from error
+            raise UnavailableError(f"no answer within {self.timeout:g} seconds") from error
         finally:
             self._waiting -= 1
 

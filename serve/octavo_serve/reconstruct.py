@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from octavo_artifact.errors import ArtifactError, RequestError
 from octavo_artifact.ids import DIGEST, SLUG, sha256_file, sha256_hex
@@ -13,6 +13,9 @@ from octavo_artifact.layout import DOCUMENTS, LEXICAL
 from octavo_artifact.manifest import Manifest, read_manifest
 from octavo_artifact.text import unix_lines
 from octavo_serve.results import Reconstruction
+
+if TYPE_CHECKING:
+    from octavo_serve.lexical import LexicalIndex
 
 EXCERPT = 280
 """Characters of an excerpt at most."""
@@ -53,12 +56,7 @@ def prove(dist: Path, hit: Mapping[str, Any]) -> str:
     if not found:
         raise ArtifactError(f"release {digest[:12]}: not in this dist; the hit cannot be proven here")
     manifest = read_manifest(found[0])
-    table = found[0] / DOCUMENTS.file
-    if sha256_file(table) != manifest.files[DOCUMENTS.file].sha256:
-        raise ArtifactError(f"{manifest.slug}/{digest[:12]}/{DOCUMENTS.file}: sha256 is not what the manifest says")
-    raw, mime_type = _document(table, source)
-    if raw is None:
-        raise ArtifactError(f"{source}: no document of {manifest.slug}/{digest[:12]}")
+    raw, mime_type = document_of(found[0], manifest, source)
     if not 0 <= start <= end <= len(raw):
         raise ArtifactError(f"{source}: bytes {start} to {end}, the file has {len(raw)}")
     if sha256_hex(raw[start:end]) != span_sha256:
@@ -87,27 +85,42 @@ def _claims(hit: Mapping[str, Any]) -> tuple[str, str, tuple[int, int], str]:
     return digest, source, (start, end), span_sha256
 
 
-def _document(table: Path, path: str) -> tuple[bytes | None, str]:
-    """The bytes of a document, None when there is none, and their mime type."""
+def document_of(artifact: Path, manifest: Manifest, path: str) -> tuple[bytes, str]:
+    """The bytes of a document and their mime type, as the release's digest vouches for them. Raises ArtifactError."""
     from pyarrow import parquet
 
+    label, table = f"{manifest.slug}/{manifest.digest[:12]}", artifact / DOCUMENTS.file
+    if sha256_file(table) != manifest.files[DOCUMENTS.file].sha256:
+        raise ArtifactError(f"{label}/{DOCUMENTS.file}: sha256 is not what the manifest says")
     rows = parquet.read_table(table, columns=["path", "raw", "mime_type"], filters=[("path", "=", path)]).to_pylist()
-    return (rows[0]["raw"], rows[0]["mime_type"]) if rows else (None, "")
+    if not rows:
+        raise ArtifactError(f"{path}: no document of {label}")
+    return rows[0]["raw"], rows[0]["mime_type"]
 
 
-def _check_indexed(artifact: Path, manifest: Manifest, hit: Mapping[str, Any], byte_range: tuple[int, int]) -> None:
-    """Check the text of a hit that is not shown as written: the index, vouched for too, has it for the span."""
+def index_of(artifact: Path, manifest: Manifest) -> LexicalIndex:
+    """The lexical index of a release, which its digest vouches for: it has what hits show. Raises ArtifactError."""
     from octavo_serve.lexical import LexicalIndex
 
     label = f"{manifest.slug}/{manifest.digest[:12]}"
     for path, entry in manifest.files.items():
         if path.startswith(f"{LEXICAL}/") and sha256_file(artifact / path) != entry.sha256:
             raise ArtifactError(f"{label}/{path}: sha256 is not what the manifest says")
-    source, (start, end) = str(hit["source_file"]), byte_range
-    indexed = LexicalIndex([artifact / LEXICAL], label, ()).hits_of(source)
-    stored = [each for each in indexed if start <= each["byte_range"][0] < end]
+    return LexicalIndex([artifact / LEXICAL], label, ())
+
+
+def stored_passages(index: LexicalIndex, source: str, start: int, end: int) -> list[dict[str, Any]]:
+    """The passages that make up these bytes of a file, in order. Raises ArtifactError where none do."""
+    stored = [each for each in index.hits_of(source) if start <= each["byte_range"][0] < end]
     if not stored or [stored[0]["byte_range"][0], stored[-1]["byte_range"][1]] != [start, end]:
         raise ArtifactError(f"{source}: bytes {start} to {end} are no passages of the release")
+    return stored
+
+
+def _check_indexed(artifact: Path, manifest: Manifest, hit: Mapping[str, Any], byte_range: tuple[int, int]) -> None:
+    """Check the text of a hit that is not shown as written: the index, vouched for too, has it for the span."""
+    source, (start, end) = str(hit["source_file"]), byte_range
+    stored = stored_passages(index_of(artifact, manifest), source, start, end)
     # what a hit requires comes whole, its passages joined
     added = stored[0]["added_text"] if len(stored) == 1 else ""
     text = added + "".join(each["text"].removeprefix(each["added_text"]) for each in stored)

@@ -24,7 +24,7 @@ from octavo_serve.answering.outcomes import End, Observe, Outcome, of_outcome, o
 from octavo_serve.answering.prompt import REFUSAL, Prompt, Shown, make_prompt
 from octavo_serve.answering.receipts import receipt_of
 from octavo_serve.answering.results import Done, Failure, Reason, Source, Sources, Stage, Timings
-from octavo_serve.answering.retriever import Encode, RetrievalError, Retriever, RetrieverOf, in_process
+from octavo_serve.answering.retriever import Connection, RetrievalError, Retriever, RetrieverOf, in_process
 from octavo_serve.answering.settings import AnswerSettings
 from octavo_serve.answering.slots import Slots
 from octavo_serve.answering.spans import FIRST_TOKEN, GENERATION, RETRIEVAL, AnswerSpan, AnswerSpans, Untraced, kind_of
@@ -105,11 +105,12 @@ class Answerer:
         observe: Observe = unobserved,
         retriever_of: RetrieverOf | None = None,
         spans: AnswerSpans = Untraced,
+        connection: Connection | None = None,
     ) -> None:
         """`today` gives the day of questions that name none, `new_seed` that of a fence: nobody may guess it.
 
-        `retriever_of` says who finds passages for a caller; without it the packs of this server do. `spans` begins the
-        span of an answer, whose trace then names it.
+        `retriever_of` says who finds passages for a caller, by a `connection` if it needs one; without it the packs of
+        this server do. `spans` begins the span of an answer, whose trace then names it.
         """
         self.settings = settings
         self._model = model
@@ -119,6 +120,7 @@ class Answerer:
         self._observe = observe
         self._retriever_of = retriever_of or in_process(workers)
         self._spans = spans
+        self._connection = connection
         self._slots = Slots(settings.max_concurrent)
         chosen = settings.model
         self._sampling = Sampling(chosen.max_tokens, chosen.temperature, chosen.top_p, chosen.seed)
@@ -149,12 +151,16 @@ class Answerer:
         return self._retriever_of(view)
 
     async def warm_up(self) -> None:
-        """Have the model ready."""
+        """Have the model ready, and whoever finds passages elsewhere."""
+        if self._connection is not None:
+            await self._connection.warm_up()
         await self._model.warm_up()
 
     async def close(self) -> None:
         """End what is open."""
         await self._model.close()
+        if self._connection is not None:
+            await self._connection.close()
 
     async def events(self, asked: AskRequest, retriever: Retriever, trace_id: str) -> AsyncGenerator[Event]:
         """The answer to a question; whoever stops early has to close it, which stops the work upstream.
@@ -271,8 +277,8 @@ class Answerer:
         refused = is_refusal(answer)
         if not refused:
             try:
-                encoder_of = _encoders(retriever)
-                checked = await self._workers.run(lambda text: check_answer(text, prompt.sources, encoder_of), answer)
+                checked = await self._workers.run(lambda text: check_answer(text, prompt.sources, retriever), answer)
+                missing += checked.missing
             except UnavailableError:
                 # the answer is there, and says of itself that nobody has checked it
                 missing.append("citation_check")
@@ -317,8 +323,16 @@ def has_topic(question: str) -> bool:
 
 def is_refusal(answer: str) -> bool:
     """Whether an answer is the sentence that the model was told to say, whatever marks and citations are around it."""
-    plain = _NO_WORDS.sub(" ", _MARKER.sub("", answer).lower()).split()
-    return plain == _NO_WORDS.sub(" ", REFUSAL.lower()).split()
+    return _plain(answer) == _plain(REFUSAL)
+
+
+def may_become_refusal(answer: str) -> bool:
+    """Whether the beginning of an answer may be that of the sentence: what is shown only once it is not is held so."""
+    return _plain(REFUSAL).startswith(_plain(answer))
+
+
+def _plain(text: str) -> str:
+    return _NO_WORDS.sub(" ", _MARKER.sub("", text).lower()).strip()
 
 
 def _search_request(asked: AskRequest, day: date, passages: int) -> SearchRequest:
@@ -342,10 +356,6 @@ async def _authorities(retriever: Retriever, hits: Sequence[Hit]) -> dict[str, A
     releases = dict.fromkeys((hit["pack"], hit["digest"]) for hit in hits)
     found = {slug: await retriever.authority(slug, digest) for slug, digest in releases}
     return {slug: authority for slug, authority in found.items() if authority is not None}
-
-
-def _encoders(retriever: Retriever) -> Callable[[Shown], Encode | None]:
-    return lambda shown: retriever.encoder(shown.hit["pack"], shown.hit["digest"])
 
 
 def _sources(found: SearchResult, shown: Sequence[Shown]) -> Sources:

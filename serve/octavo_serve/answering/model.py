@@ -156,7 +156,7 @@ class ChatEndpoint:
             limits=httpx2.Limits(keepalive_expiry=_KEPT),
             # The key and the question are for this place.
             follow_redirects=False,
-            trust_env=not _is_loopback(settings.url),
+            trust_env=not is_loopback(settings.url),
         )
 
     async def stream(self, messages: Sequence[Message], sampling: Sampling) -> AsyncGenerator[Text | Ended]:
@@ -500,7 +500,7 @@ def _named(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error)[:200]!r}"
 
 
-def _is_loopback(url: str) -> bool:
+def is_loopback(url: str) -> bool:
     """Whether an address is of this machine, for which no proxy of the environment is meant."""
     host = urlsplit(url).hostname or ""
     try:

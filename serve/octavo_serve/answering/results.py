@@ -184,6 +184,8 @@ class Receipt(TypedDict):
     __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see octavo_serve.results
 
     format: int
+    octavo: str
+    """Version that made it."""
     question: str
     as_of: str
     """Day by which ages were told."""
@@ -218,7 +220,8 @@ class Done(TypedDict):
     truncated: bool
     """True when the answer is cut at the model's `max_tokens`."""
     missing: list[str]
-    """What had to be done without: `encoder`, `reranker`, `citation_check`."""
+    """What had to be done without: `encoder` and `reranker` by the search, `citation_check`; `citation_encoder` where
+    sentences were compared with sources by words only."""
     usage: TokenUsage | None
     cost_usd: float | None
     """By the prices in the settings; null without them."""

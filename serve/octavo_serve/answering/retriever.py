@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from octavo_artifact.errors import NotFoundError, OctavoError
-from octavo_serve.callers.views import View
+from octavo_artifact.errors import NotFoundError, OctavoError, RequestError
+from octavo_serve.callers.views import View, slug_of
 from octavo_serve.faces import Library, Workers
 from octavo_serve.introduction import authority_of
 from octavo_serve.metadata import mapping
@@ -44,6 +44,18 @@ RetrieverOf = Callable[[View], Retriever]
 """Who finds passages for a caller that sees so much of this server's packs."""
 
 
+class Connection(Protocol):
+    """What the retrievers of all callers share."""
+
+    async def warm_up(self) -> None:
+        """Open it. What goes wrong is logged: the first question tries again."""
+        ...
+
+    async def close(self) -> None:
+        """End it."""
+        ...
+
+
 class InProcess:
     """The packs of this server that a caller may see."""
 
@@ -67,6 +79,22 @@ class InProcess:
             return self._library.choose(f"{pack}@{digest}").encode
         except NotFoundError:
             return None
+
+
+def named_for(slugs: frozenset[str] | None, pack: str | None) -> str | None:
+    """The pack that somebody else is asked for a caller that sees these; None for all that it has.
+
+    Nobody else knows what the caller may see: one that may not see everything has to name one pack, or has one only.
+    Raises RequestError when it names none, NotFoundError when it names one that it does not see.
+    """
+    if slugs is None or (pack is not None and slug_of(pack) in slugs):
+        return pack
+    known = ", ".join(sorted(slugs)) or "none"
+    if pack is not None or not slugs:
+        raise NotFoundError("pack", f"not served here; known are {known}")
+    if len(slugs) > 1:
+        raise RequestError("pack", f"missing; name one of {known}")
+    return next(iter(slugs))
 
 
 def in_process(workers: Workers) -> RetrieverOf:

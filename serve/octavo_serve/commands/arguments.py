@@ -76,9 +76,9 @@ def opened_pack(arguments: Namespace) -> Any:
     return opened_packs(arguments).choose(arguments.pack)
 
 
-def opened_packs(arguments: Namespace) -> Any:
-    """The packs of DIST; one that a command means and that is not open says why."""
-    catalog = _catalog(arguments)
+def opened_packs(arguments: Namespace, **options: Any) -> Any:
+    """The packs of DIST; one that a command means and that is not open says why. `options` are as of `open_catalog`."""
+    catalog = _catalog(arguments, **options)
     slug = arguments.pack
     if slug is not None and slug in catalog.refused:
         raise ArtifactError(catalog.refused[slug])
@@ -110,10 +110,10 @@ def servable(dist: Path, today: date | None, audience: str, operator: Any, *, te
     return releases
 
 
-def _catalog(arguments: Namespace) -> Any:
+def _catalog(arguments: Namespace, **options: Any) -> Any:
     from octavo_serve.catalog import open_catalog
 
-    return open_catalog(arguments.dist, arguments.today, arguments.audience)
+    return open_catalog(arguments.dist, arguments.today, arguments.audience, **options)
 
 
 def _withheld(slug: str, audience: str) -> str:

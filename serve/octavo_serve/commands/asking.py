@@ -96,7 +96,7 @@ def _show_hits(result: Any) -> None:
         path = " > ".join(hit["heading_path"]) or hit["title"]
         pack = "" if result["pack"] else f"{hit['pack']}: "
         print(f"{bold}{number}. {pack}{path}{plain}  {hit['score']:.3f}{_added(hit)}")
-        print(f"   {dim}{hit['source_file']}:{first}-{last}  {hit['fragment_id']}{_past(hit)}{plain}")
+        print(f"   {dim}{hit['source_file']}:{first}-{last}  {hit['fragment_id']}{past(hit)}{plain}")
         for line in _excerpt(hit["text"], {hit["title"], *hit["heading_path"]}):
             print(f"   {line}")
         if hit["duplicates"]:
@@ -150,7 +150,7 @@ def _added(hit: Any) -> str:
     return "  linked with a result" if hit["graph_expanded"] else ""
 
 
-def _past(hit: Any) -> str:
+def past(hit: Any) -> str:
     """What a reader should know of a passage's age."""
     if hit["expired"]:
         return f"  expired {hit['expires_at']}"

@@ -1,4 +1,4 @@
-"""`octavo verify`, `verify-hit` and `inspect`: what an artifact is, and whether it is that."""
+"""`octavo verify`, `verify-hit`, `verify-answer`, `inspect`: what an artifact is, and whether all is as it says."""
 
 from __future__ import annotations
 
@@ -117,17 +117,90 @@ def _verify_hit(arguments: Namespace) -> int:
 
 def _hits(file: Path | None) -> list[dict[str, Any]]:
     """The hits in a file or on stdin: one, a list of them, or an answer. Raises ConfigError."""
-    name = file.name if file else "stdin"
-    try:
-        given = json.loads(file.read_bytes() if file else sys.stdin.buffer.read())
-    except OSError as error:
-        raise ConfigError(f"{name}: cannot be read ({error.strerror})") from error
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{name}: not JSON; expected a hit, or the answer of a search") from error
+    name, data = _given(file)
+    given = _json(name, data, "a hit, or the answer of a search")
     hits = given.get("results", [given]) if isinstance(given, dict) else given
     if not isinstance(hits, list) or not hits or not all(isinstance(hit, dict) for hit in hits):
         raise ConfigError(f"{name}: no hit in it; expected a hit, or the answer of a search")
     return hits
+
+
+def _given(file: Path | None) -> tuple[str, bytes]:
+    """How a file or stdin is called, and what is in it. Raises ConfigError."""
+    name = file.name if file else "stdin"
+    try:
+        return name, file.read_bytes() if file else sys.stdin.buffer.read()
+    except OSError as error:
+        raise ConfigError(f"{name}: cannot be read ({error.strerror})") from error
+
+
+def _json(name: str, data: bytes, expected: str) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{name}: not JSON; expected {expected}") from error
+
+
+def _verify_answer_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="an answer, or its receipt, as JSON (stdin)")
+    parser.add_argument(
+        "--dist",
+        type=Path,
+        default=Path("dist"),
+        metavar="DIST",
+        help="folder with the releases that it rests on (dist)",
+    )
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--prompt",
+        action="store_true",
+        help="print the messages that the model was sent instead: canonical JSON, whose sha256 is prompt_sha256",
+    )
+    instead.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _verify_answer(arguments: Namespace) -> int:
+    from octavo_artifact.ids import canonical_json
+    from octavo_serve.answering.proof import prove_answer
+
+    proof = prove_answer(_answer(arguments.file), arguments.dist)
+    if proof.error is None and arguments.prompt:
+        sys.stdout.buffer.write(canonical_json(list(proof.messages)))
+    elif arguments.json:
+        print(json.dumps({"holds": list(proof.holds), "error": proof.error}, ensure_ascii=False))
+    else:
+        for line in proof.holds if not arguments.prompt else ():
+            print(line)
+        if proof.error:
+            print(f"octavo: {proof.error}", file=sys.stderr)
+    return 1 if proof.error else 0
+
+
+def _answer(file: Path | None) -> dict[str, Any]:
+    """What a file or stdin has: an answer, an envelope of one, a receipt, or the events of a stream put together.
+
+    Raises ConfigError.
+    """
+    name, data = _given(file)
+    expected = "an answer, a `done` event, an envelope, or a receipt"
+    given: Any = {}
+    if data.lstrip()[:6] in (b"event:", b"data: ") or data.startswith(b":"):
+        told = (line.removeprefix(b"data: ") for line in data.splitlines() if line.startswith(b"data: "))
+        for event in (_json(name, each, expected) for each in told):
+            given |= event if isinstance(event, dict) else {}
+    else:
+        given = _json(name, data, expected)
+    if isinstance(given, dict) and "success" in given:
+        given = given.get("data")
+    if isinstance(given, dict) and "prompt_sha256" in given:
+        given = {"receipt": given}
+    if not isinstance(given, dict) or "receipt" not in given:
+        raise ConfigError(f"{name}: no answer in it; expected {expected}")
+    if given["receipt"] is None:
+        raise ConfigError(
+            f"{name}: nothing to verify: the question was refused without a prompt ({given.get('reason')})"
+        )
+    return given
 
 
 def _inspect(arguments: Namespace) -> int:
@@ -191,6 +264,24 @@ VERIFY_HIT = Command(
     ),
     add_arguments=_verify_hit_arguments,
     run=_verify_hit,
+)
+
+
+VERIFY_ANSWER = Command(
+    name="verify-answer",
+    summary="prove what an answer rests on",
+    description="Check, offline, an answer by its receipt: make its prompt again, byte for byte, from the releases in\n"
+    "DIST that it names, and compare its sha256, that of the answer, its sources, and the evidence of each citation.\n"
+    "FILE is what `octavo ask --json` or POST /ask answered, in one piece or as a stream, or the receipt alone.\n"
+    "What the model made of the prompt cannot be proven, nor which model it was.\n"
+    "Exit codes: 0 all of it holds, 1 something does not (the first is told), 2 no answer was given.",
+    examples=(
+        "octavo ask dist 'how do I roll back?' --json | octavo verify-answer",
+        "octavo verify-answer answer.json --dist /srv/dist --json",
+        "octavo verify-answer answer.json --prompt | sha256sum",
+    ),
+    add_arguments=_verify_answer_arguments,
+    run=_verify_answer,
 )
 
 

@@ -74,8 +74,7 @@ def _serve(arguments: Namespace) -> int:
     names = "dist audience lexical_only host port allowed_hosts allowed_origins workers access_log query_log".split()
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
     settings = configure(arguments.config, os.environ, given)
-    if settings.dist is None:
-        raise ConfigError("dist: missing, expected a folder of releases: `octavo serve DIST`, or `dist` in octavo.yaml")
+    _check_passages(settings, "serve")
     configure_logs(settings)
     releases = _open_library(settings, arguments.today, tell=True)
     for key in settings.keys:
@@ -98,23 +97,40 @@ def _serve(arguments: Namespace) -> int:
     return 0
 
 
-def _open_library(settings: ServerSettings, today: date | None, *, tell: bool = False) -> Any:
-    """The packs that a server serves; `tell` the operator what is not served, and why. Raises ArtifactError."""
-    from octavo_serve.rerank import open_reranker
-    from octavo_serve.search import Operator
+def _check_passages(settings: ServerSettings, command: str) -> None:
+    if settings.dist is None and not (settings.answers and settings.answers.retriever):
+        raise ConfigError(
+            f"dist: missing, expected a folder of releases: `octavo {command} DIST`, or `dist` in octavo.yaml"
+        )
 
-    assert settings.dist is not None
-    reranker = open_reranker(settings.reranker, os.environ) if settings.reranker else None
-    operator = Operator(settings.retrieval, reranker, settings.lexical_only)
+
+def _open_library(settings: ServerSettings, today: date | None, *, tell: bool = False) -> Any:
+    """The packs that a server serves; `tell` the operator what is not served, and why. Raises ArtifactError.
+
+    There are none where only answers are served, from passages that another server finds.
+    """
+    from octavo_serve.catalog import Catalog
+
+    if settings.dist is None:
+        return Catalog({}, {})
     return servable(
         settings.dist,
         today,
         settings.audience,
-        operator,
+        operator_of(settings),
         tell=tell,
         keep=settings.keep_releases,
         mount=settings.mount,
     )
+
+
+def operator_of(settings: ServerSettings) -> Any:
+    """What the settings add to every search. Raises ConfigError for a reranker that does not work."""
+    from octavo_serve.rerank import open_reranker
+    from octavo_serve.search import Operator
+
+    reranker = open_reranker(settings.reranker, os.environ) if settings.reranker else None
+    return Operator(settings.retrieval, reranker, settings.lexical_only)
 
 
 def _announce(address: str, packs: list[Any], stream: TextIO, *, keyed: bool) -> None:
@@ -125,13 +141,14 @@ def _announce(address: str, packs: list[Any], stream: TextIO, *, keyed: bool) ->
         lines.append(
             f"  {pack.slug:<20} {pack.digest[:12]}  {counts['documents']} documents, {counts['passages']} passages"
         )
-    first = packs[0].slug
+    first = packs[0].slug if packs else ""
     headers = {"headers": {"Authorization": "Bearer KEY"}} if keyed else {}
     configuration = {"mcpServers": {"octavo": {"type": "http", "url": f"{address}/mcp", **headers}}}
     curl = "curl -H 'Authorization: Bearer KEY'" if keyed else "curl"
+    search = [f"Search:  {curl} '{address}/search?pack={first}&q=how+do+I+start'"]
     lines += [
         "",
-        f"Search:  {curl} '{address}/search?pack={first}&q=how+do+I+start'",
+        *(search if packs else ["Passages of answers are found by another server."]),
         f"Health:  curl {address}/healthz",
         "MCP client configuration (.mcp.json):",
         "",
@@ -143,28 +160,33 @@ def _announce(address: str, packs: list[Any], stream: TextIO, *, keyed: bool) ->
 
 
 def _stdio_arguments(parser: ArgumentParser) -> None:
-    dist_argument(parser)
+    dist_argument(parser, "?")
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="octavo.yaml; options and OCTAVO_* variables go before it"
+    )
     today_argument(parser)
-    audience_argument(parser)
+    audience_argument(parser, None)
     lexical_argument(parser)
     _query_log_argument(parser, "unix:/path or udp:host:port")
 
 
 def _stdio(arguments: Namespace) -> int:
+    from octavo_serve.configuration import configure
     from octavo_serve.over_mcp.stdio import run_stdio
-    from octavo_serve.search import Operator
-    from octavo_serve.settings import ServerSettings
     from octavo_serve.watching.logs import configure_logs
     from octavo_serve.watching.traces import start_traces
 
-    operator = Operator(lexical_only=bool(arguments.lexical_only))
-    if arguments.query_log == "stdout":
+    names = "dist audience lexical_only query_log".split()
+    given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    # Without a file the variables do not count: a client starts this in whatever environment it has.
+    settings = configure(arguments.config, os.environ if arguments.config else {}, given)
+    _check_passages(settings, "stdio")
+    if settings.query_log == "stdout":
         raise ConfigError("--query-log: stdout is the protocol's here, expected unix:/path or udp:host:port")
-    settings = ServerSettings(query_log=arguments.query_log)
     configure_logs(settings)
-    catalog = servable(arguments.dist, arguments.today, arguments.audience, operator, keep=settings.keep_releases)
+    library = _open_library(settings, arguments.today, tell=True)
     start_traces()
-    run_stdio(catalog, settings)
+    run_stdio(library, settings)
     return 0
 
 
@@ -252,9 +274,11 @@ SERVE = Command(
 STDIO = Command(
     name="stdio",
     summary="serve releases over MCP on standard input and output",
-    description="Serve DIST to one MCP client that starts this command. Only the protocol is written to stdout.",
+    description="Serve DIST to one MCP client that starts this command. Only the protocol is written to stdout.\n"
+    "Of the file --config names count the settings of packs, searches, answers and logs; there are no keys here.",
     examples=(
         "octavo stdio dist",
+        "octavo stdio --config octavo.yaml",
         '.mcp.json: {"mcpServers": {"octavo": {"command": "octavo", "args": ["stdio", "dist"]}}}',
     ),
     add_arguments=_stdio_arguments,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, date, datetime
 from time import monotonic_ns, time
 from typing import TYPE_CHECKING
 
@@ -42,16 +41,10 @@ if TYPE_CHECKING:
 
 
 def open_answers(settings: AnswerSettings, library: Library, workers: Workers, observe: Observe) -> Answerer:
-    """What answers questions, by the day that packs tell ages by; imported only where a model is configured."""
-    from octavo_serve.answering.opening import open_answerer
+    """What answers questions; imported only where a model is configured."""
+    from octavo_serve.answering.opening import day_of, open_answerer
 
-    return open_answerer(settings, workers, os.environ, today=lambda: today(library), observe=observe)
-
-
-def today(library: Library) -> date:
-    """The day by which ages are told; all packs of a library have the same."""
-    pack = next(iter(current(library).packs.values()), None)
-    return pack.day() if pack else datetime.now(UTC).date()
+    return open_answerer(settings, workers, os.environ, today=lambda: day_of(library), observe=observe)
 
 
 def open_tokens(settings: OAuthSettings, clock: Callable[[], int], wall_clock: Callable[[], float]) -> TokenVerifier:
@@ -109,7 +102,7 @@ def create_app(
         routes=[
             *Routes(workers, mcp, settings).listed,
             *ask_routes(answerer),
-            *Health(stopping).listed,
+            *Health(stopping, asks_elsewhere=bool(settings.answers and settings.answers.retriever)).listed,
             Route("/mcp", mcp),
             Route("/packs/{slug}/mcp", mcp),
             *(metadata_routes(settings.oauth) if settings.oauth else ()),

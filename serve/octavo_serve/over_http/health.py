@@ -20,9 +20,10 @@ _UNCACHED = {"cache-control": NEVER}
 class Health:
     """The handlers of the probes' routes."""
 
-    def __init__(self, stopping: Callable[[], bool]) -> None:
-        """`stopping` tells whether the server was asked to end."""
+    def __init__(self, stopping: Callable[[], bool], *, asks_elsewhere: bool = False) -> None:
+        """`stopping` tells whether the server was asked to end, `asks_elsewhere` that its answers need no pack here."""
         self._stopping = stopping
+        self._asks_elsewhere = asks_elsewhere
 
     @property
     def listed(self) -> list[Route]:
@@ -34,17 +35,22 @@ class Health:
         view = caller_of(request.scope)
         seen = view or library_of(request.scope)
         failing = seen.refused or seen.failed or any(pack.degraded for pack in seen.packs.values())
-        status = ("degraded" if failing else "ok") if seen.packs else "down"
+        status = ("degraded" if failing else "ok") if self._serves(seen) else "down"
         body: dict[str, Any] = {"status": status}
         if view is not None:
             body["packs"] = {slug: _described(view, pack) for slug, pack in view.packs.items()}
             body["refused"] = dict(view.refused)
-        return JSONResponse(body, 200 if seen.packs else 503, _UNCACHED)
+            if self._asks_elsewhere:
+                body["passages"] = "another server finds the passages of answers"
+        return JSONResponse(body, 503 if status == "down" else 200, _UNCACHED)
 
     async def ready(self, request: Request) -> Response:
         """Whether there is anything to ask, and the server is not about to end."""
-        status = "stopping" if self._stopping() else "ready" if library_of(request.scope).packs else "empty"
+        status = "stopping" if self._stopping() else "ready" if self._serves(library_of(request.scope)) else "empty"
         return JSONResponse({"status": status}, 200 if status == "ready" else 503, _UNCACHED)
+
+    def _serves(self, library: Library) -> bool:
+        return self._asks_elsewhere or bool(library.packs)
 
 
 def _described(library: Library, pack: Pack) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.shared._stream_protocols import ReadStream, WriteStream
     from mcp.shared.message import SessionMessage
+
+    from octavo_serve.answering.answerer import Answerer
 
 
 def run_stdio(library: Library, settings: ServerSettings | None = None) -> None:
@@ -35,7 +38,8 @@ async def _serve(library: Library, settings: ServerSettings) -> None:
 
     watch = Watch(settings)
     workers = Workers(settings.answer_timeout, watch.observe)
-    server = make_server(lambda ctx: Endpoint(current(library)), workers)
+    answerer = _open_answers(library, settings, workers, watch)
+    server = make_server(lambda ctx: Endpoint(current(library)), workers, answerer=answerer)
     asked, incoming = anyio.create_memory_object_stream["SessionMessage | Exception"]()
     outgoing, answered = anyio.create_memory_object_stream["SessionMessage"]()
     relay = _Relay()
@@ -50,10 +54,23 @@ async def _serve(library: Library, settings: ServerSettings) -> None:
             sys.stdout = sys.stderr
             tasks.start_soon(relay.requests, stdin, asked, settings.answer_timeout)
             tasks.start_soon(relay.answers, answered, stdout)
+            if answerer is not None:
+                tasks.start_soon(answerer.warm_up)
             await server.run(incoming, outgoing, server.create_initialization_options())
+            if answerer is not None:
+                await answerer.close()
+            tasks.cancel_scope.cancel()
     finally:
         workers.close()
         watch.close()
+
+
+def _open_answers(library: Library, settings: ServerSettings, workers: Workers, watch: Watch) -> Answerer | None:
+    if settings.answers is None:
+        return None
+    from octavo_serve.answering.opening import day_of, open_answerer
+
+    return open_answerer(settings.answers, workers, os.environ, today=lambda: day_of(library), observe=watch.answered)
 
 
 class _Relay:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,18 +110,23 @@ def _atom(row: int, collection: Collection, filters: Filters) -> dict[str, Any] 
     if not (document["searchable"] and filters.admits(document)):
         return None
     parts = [collection.hit(passage) for passage in collection.passages_of(row)]
-    if len(parts) < 2:
-        return parts[0] if parts else None
+    return joined(parts, lambda: collection.raw(row)) if parts else None
+
+
+def joined(parts: Sequence[dict[str, Any]], raw: Callable[[], bytes]) -> dict[str, Any]:
+    """A document's passages, all of them and in order, as one; `raw` reads the bytes of its file."""
+    if len(parts) == 1:
+        return parts[0]
     start, end = parts[0]["byte_range"][0], parts[-1]["byte_range"][1]
     texts = [part["text"].removeprefix(part["added_text"]) for part in parts]
     # Where each text is its span, byte for byte, the file itself need not be read: that takes a millisecond.
     exact = all(sha256_hex(text.encode()) == part["span_sha256"] for text, part in zip(texts, parts, strict=True))
-    span = sha256_hex("".join(texts).encode() if exact else collection.raw(row)[start:end])
+    span = sha256_hex("".join(texts).encode() if exact else raw()[start:end])
     return {
         **parts[0],
         "text": "".join(texts),
         "added_text": "",
-        "fragment_id": fragment_id(document["id"], "", span),
+        "fragment_id": fragment_id(parts[0]["id"], "", span),
         "heading_path": [],
         "line_range": [parts[0]["line_range"][0], parts[-1]["line_range"][1]],
         "byte_range": [start, end],

@@ -301,6 +301,23 @@ async def test_an_answer_that_nobody_had_time_to_check_says_so(asking: Any, monk
     assert done["answer"] == "The lamp burns at 1,000 watts [1]."
 
 
+async def test_where_the_encoder_fails_sentences_are_compared_by_words(
+    asking: Any, catalog: Catalog, workers: Workers
+) -> None:
+    class Unencoded(InProcess):
+        def encoder(self, pack: str, digest: str) -> Any:
+            def fail(text: str) -> Any:
+                raise ArtifactError("the endpoint does not answer")
+
+            return fail
+
+    ask = asking(answer(*SAID))
+    ask.retriever = Unencoded(catalog, workers)
+    done = (await ask())[-1].data
+    assert done["missing"] == ["citation_encoder"]
+    assert done["citations"][0]["supported"] is True
+
+
 async def test_who_leaves_stops_the_model(asking: Any) -> None:
     gate = Gate()
     ask = asking(answer("The lamp", gate, " burns"))

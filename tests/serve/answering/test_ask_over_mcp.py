@@ -113,7 +113,7 @@ async def test_who_wants_to_know_is_told_how_far_it_is(running: Running, model: 
     async def note(progress: float, total: float | None, message: str | None) -> None:
         told.append((progress, total, message))
 
-    model.script = answer(*["ten chars " for _ in range(STEP // 10 * 2)])
+    model.script = answer(*[" ten chars" for _ in range(STEP // 10 * 2)])
     async with Client(f"{running.url}/packs/fans/mcp", mode=mode) as client:
         await client.call_tool("ep_ask", QUESTION, progress_callback=note)
     assert [said for _, _, said in told][:3] == ["2 sources", f"{STEP} characters", f"{2 * STEP} characters"]

@@ -6,11 +6,13 @@ import asyncio
 import gc
 import json
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
+import httpcore2
 import pytest
 
 from listening import all_logged
@@ -58,6 +60,14 @@ SHORT = 0.2
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_set_of_certificates() -> Generator[None]:
+    """Their loading would take most of the time of these tests, in which nothing is encrypted."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("httpcore2.default_ssl_context", cache(httpcore2.default_ssl_context))
+        yield
 
 
 @dataclass
@@ -376,10 +386,10 @@ async def test_the_time_in_which_the_reader_reads_is_not_the_models():
 
 async def test_after_its_reason_to_end_a_model_is_not_waited_for_much_longer(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("octavo_serve.answering.model._TAIL", SHORT)
-    async with asking(answer("a", chunk(finish="stop"), Gate(), finish=None, done=False)) as model:
-        assert await model.ask() == Ended(False, None, MODEL)
-    async with asking(answer("a", chunk(finish="stop"), DONE, Gate(), finish=None, done=False)) as model:
-        assert await model.ask() == Ended(False, None, MODEL)
+    end = chunk(finish="stop")
+    for rest in ((end, Gate()), (end, DONE, Gate())):
+        async with asking(answer("a", *rest, finish=None, done=False)) as model, asyncio.timeout(5):
+            assert await model.ask() == Ended(False, None, MODEL)
 
 
 # When it is asked again
