@@ -11,7 +11,16 @@ from dataclasses import fields
 from datetime import date
 from typing import Annotated, Any, Literal, TypeVar, cast
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 
 from octavo_artifact.errors import RequestError
 from octavo_artifact.parameters import DEFAULTS, GateMode, Retrieval, Tier
@@ -247,8 +256,7 @@ class Filters(_Request):
     type: Annotated[str | None, Field(max_length=200, description="Only documents of this type.")] = None
     tags: Annotated[
         tuple[Annotated[str, Field(max_length=200)], ...],
-        # JSON has lists
-        Field(strict=False, max_length=20, description="Only documents that carry all of these tags."),
+        Field(max_length=20, description="Only documents that carry all of these tags."),
     ] = ()
     path: Annotated[
         str | None, Field(max_length=2000, description="Only documents in this folder of the pack, or this one file.")
@@ -257,6 +265,14 @@ class Filters(_Request):
     verified_within: Annotated[
         int | None, Field(ge=0, le=36_500, description="Only documents that were verified in so many days.")
     ] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_json(cls, value: Any) -> Any:
+        """JSON values are those of Python one level down too; see `parse_request`."""
+        if not isinstance(value, dict):
+            return value
+        return {name: _python(each) for name, each in cast(dict[str, Any], value).items()}
 
 
 class AskRequest(_Request):

@@ -7,6 +7,8 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
+from octavo_serve.answering.results import Answer, Stage
+
 _CONFIG = ConfigDict(use_attribute_docstrings=True, extra="forbid")
 
 
@@ -23,6 +25,39 @@ class Problem(TypedDict):
     """What was wrong and what is expected."""
     field: NotRequired[str]
     """Parameter or field of the request that is meant."""
+    request_id: NotRequired[str]
+    """Names the request in the server's log, where the server failed."""
+
+
+class AnswerProblem(Problem):
+    """What is wrong with a question, or why there is no answer."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see octavo_serve.results
+
+    stage: NotRequired[Stage]
+    """What failed, where it was the answer."""
+    partial: NotRequired[str | None]
+    """What was written before, which is no answer."""
+
+
+class Answered(TypedDict):
+    """The envelope of an answer, or of a refusal."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see octavo_serve.results
+
+    success: Literal[True]
+    data: Answer
+    error: None
+
+
+class NotAnswered(TypedDict):
+    """The envelope of a problem."""
+
+    __pydantic_config__ = _CONFIG  # type: ignore[misc]  # see octavo_serve.results
+
+    success: Literal[False]
+    data: None
+    error: AnswerProblem
 
 
 class RefusedRelease(TypedDict):
@@ -64,6 +99,8 @@ class Health(TypedDict):
     """By slug; not told to callers without a key where keys are needed."""
     refused: NotRequired[dict[str, str]]
     """Slug to the reason why a pack is not served; as `packs`."""
+    passages: NotRequired[str]
+    """Who finds the passages of answers, where it is not this server; as `packs`."""
 
 
 class Readiness(TypedDict):

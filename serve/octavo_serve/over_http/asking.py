@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 ABORT = "octavo.abort"
 """In a scope: what ends its connection at once, unsent bytes and all."""
 
+PATHS = ("/ask", "/packs/{slug}/ask")
 EVENTS = "text/event-stream"
 HEARTBEAT = b": the model reads or writes\n\n"
 
@@ -63,7 +64,7 @@ class _GoneError(Exception):
 
 def ask_routes(answerer: Answerer | None) -> list[Route]:
     """The routes; they say so where nobody answers."""
-    return [Route(path, Ask(answerer).answer, methods=["POST"]) for path in ("/ask", "/packs/{slug}/ask")]
+    return [Route(path, Ask(answerer).answer, methods=["POST"]) for path in PATHS]
 
 
 class Ask:

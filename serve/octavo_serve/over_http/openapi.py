@@ -18,12 +18,14 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 from octavo_artifact import __version__
 from octavo_artifact.ids import canonical_json
 from octavo_artifact.parameters import BOOSTED, DEFAULTS, MAX_BOOSTS, RANGES, Fusion, GateMode, Retrieval
-from octavo_serve.over_http.answers import Health, Index, Problem, Readiness
+from octavo_serve.answering.results import Done, Failure, Sources, Token
+from octavo_serve.over_http.answers import Answered, Health, Index, NotAnswered, Problem, Readiness
+from octavo_serve.over_http.asking import EVENTS
 from octavo_serve.over_http.bodies import JSON
 from octavo_serve.over_http.edge import PROBES
 from octavo_serve.over_http.parameters import Parameter, parameters_of
 from octavo_serve.over_http.problems import PROBLEM
-from octavo_serve.requests import PacksRequest, ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
+from octavo_serve.requests import AskRequest, PacksRequest, ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from octavo_serve.results import PacksResult, ReadResult, SearchResult, TopicsResult, TraverseResult
 
 OF_PACK = "OfPack"
@@ -46,6 +48,13 @@ _PROBLEMS: Mapping[int, str] = {
     500: "The server failed.",
     503: "The server is busy, or was too slow.",
 }
+_NOT_ANSWERED: Mapping[int, str] = {
+    **_PROBLEMS,
+    502: "The model, or who finds passages for it, failed.",
+    503: "As many answers are being written as there are slots, or the search was too slow.",
+}
+_OF_ASK = "OfAsk"
+"""Ends the name of a response that may come in an envelope."""
 
 _HEADERS: Mapping[str, Any] = {
     "octavo-digest": {
@@ -128,15 +137,28 @@ OPERATIONS: Sequence[Operation] = (
 )
 
 
+ASKED: Mapping[str, str] = {"/ask": "ask", "/packs/{slug}/ask": "askPack"}
+"""Paths at which questions are answered to their operations."""
+
+STREAM_EVENTS: Mapping[str, Any] = {"sources": Sources, "token": Token, "done": Done, "error": Failure}
+"""The events of an answer and their data."""
+
+
 @cache
-def described(keyed: bool) -> bytes:
-    """The description as JSON; `keyed` where callers need a key."""
-    return canonical_json(describe(keyed=keyed))
+def described(keyed: bool, answers: bool) -> bytes:
+    """The description as JSON; `keyed` where callers need a key, `answers` where a model answers questions."""
+    return canonical_json(describe(keyed=keyed, answers=answers))
 
 
-def describe(*, keyed: bool) -> dict[str, Any]:
+def describe(*, keyed: bool, answers: bool = False) -> dict[str, Any]:
     """The description."""
-    schemas = _schemas()
+    schemas = _schemas(answers=answers)
+    asked = {path: _ask_item(path, name, keyed=keyed) for path, name in ASKED.items()} if answers else {}
+    not_answered = {
+        f"{status}{_OF_ASK}": _enveloped(status, said)
+        for status, said in _NOT_ANSWERED.items()
+        if answers and (keyed or status != 401)
+    }
     return {
         "openapi": "3.1.1",
         "info": {
@@ -147,14 +169,15 @@ def describe(*, keyed: bool) -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
-        "paths": {each.path: _path_item(each, keyed=keyed) for each in OPERATIONS},
+        "paths": {each.path: _path_item(each, keyed=keyed) for each in OPERATIONS} | asked,
         "components": {
             "schemas": schemas,
             "parameters": dict(_parameters(schemas)) | {"slug": _SLUG, "path": _PATH, "If-None-Match": _CONDITION},
             "headers": dict(_HEADERS),
             "responses": {
                 str(status): _problem(status, said) for status, said in _PROBLEMS.items() if keyed or status != 401
-            },
+            }
+            | not_answered,
             **({"securitySchemes": {"key": _SCHEME}} if keyed else {}),
         },
         **({"security": [{"key": []}]} if keyed else {}),
@@ -171,9 +194,11 @@ class _Schemas(GenerateJsonSchema):
         return False
 
 
-def _schemas() -> dict[str, Any]:
+def _schemas(*, answers: bool) -> dict[str, Any]:
     """All schemas by name."""
     shapes: set[Any] = {Problem}.union(*({each.request, each.result} for each in OPERATIONS)) - {None, dict[str, Any]}
+    if answers:
+        shapes |= {AskRequest, Answered, NotAnswered, *STREAM_EVENTS.values()}
     adapters: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]] = [
         (shape.__name__, "validation", TypeAdapter(shape)) for shape in sorted(shapes, key=lambda each: each.__name__)
     ]
@@ -187,7 +212,8 @@ def _schemas() -> dict[str, Any]:
         "default": {},
     }
     schemas["Retrieval"] = _retrieval()
-    schemas["SearchRequest" + OF_PACK] = _without_pack(schemas["SearchRequest"])
+    for name in ("SearchRequest", *(["AskRequest"] if answers else [])):
+        schemas[name + OF_PACK] = _without_pack(schemas[name])
     return dict(sorted(schemas.items()))
 
 
@@ -282,6 +308,52 @@ def _path_item(operation: Operation, *, keyed: bool) -> dict[str, Any]:
             "responses": _responses(operation, keyed=keyed, post=True),
         }
     return item
+
+
+def _ask_item(path: str, name: str, *, keyed: bool) -> dict[str, Any]:
+    of_pack = "{slug}" in path
+    stream = {
+        "description": "An event: `sources` is the first, `token` comes any number of times, and `done` or `error` at "
+        "last. Comments break a silence.",
+        "oneOf": [_event(event, shape.__name__) for event, shape in STREAM_EVENTS.items()],
+    }
+    content = {EVENTS: {"schema": stream}, JSON: {"schema": _ref("schemas", "Answered")}}
+    answer = {"description": "The answer, or a refusal.", "content": content}
+    headers = {"headers": _header_refs("Cache-Control", "octavo-digest")}
+    failures = {str(status): _ref("responses", f"{status}{_OF_ASK}") for status in _NOT_ANSWERED}
+    if not keyed:
+        del failures["401"]
+    item: dict[str, Any] = {"parameters": [_ref("parameters", "slug")]} if of_pack else {}
+    item["post"] = {
+        "operationId": name,
+        "summary": "Answer a question from one pack, with citations" if of_pack else "Answer a question with citations",
+        "parameters": [
+            {
+                "name": "stream",
+                "in": "query",
+                "description": "Whether the answer comes as it is written, or at once in an envelope.",
+                "schema": {"type": "boolean", "default": True},
+            }
+        ],
+        "requestBody": {
+            "required": True,
+            "content": {JSON: {"schema": _ref("schemas", "AskRequest" + (OF_PACK if of_pack else ""))}},
+        },
+        "responses": {"200": answer | headers, **failures},
+    }
+    return item
+
+
+def _event(name: str, schema: str) -> dict[str, Any]:
+    """A server-sent event with JSON in its data, as OpenAPI 3.2 writes them."""
+    data = {"type": "string", "contentMediaType": JSON, "contentSchema": _ref("schemas", schema)}
+    return {"type": "object", "required": ["event", "data"], "properties": {"event": {"const": name}, "data": data}}
+
+
+def _enveloped(status: int, said: str) -> dict[str, Any]:
+    """A problem, which `stream=false` puts into an envelope."""
+    response = _problem(status, said)
+    return {**response, "content": {**response["content"], JSON: {"schema": _ref("schemas", "NotAnswered")}}}
 
 
 def _responses(operation: Operation, *, keyed: bool, post: bool = False) -> dict[str, Any]:

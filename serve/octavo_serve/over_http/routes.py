@@ -24,7 +24,15 @@ from octavo_serve.over_http.edge import HEALTH, READY
 from octavo_serve.over_http.page import page, wants_page
 from octavo_serve.over_http.parameters import parameters_of, request_of_query
 from octavo_serve.over_mcp.host import McpHost
-from octavo_serve.requests import PacksRequest, ReadRequest, RequestT, SearchRequest, TopicsRequest, TraverseRequest
+from octavo_serve.requests import (
+    AskRequest,
+    PacksRequest,
+    ReadRequest,
+    RequestT,
+    SearchRequest,
+    TopicsRequest,
+    TraverseRequest,
+)
 from octavo_serve.results import PacksResult
 from octavo_serve.settings import ServerSettings
 
@@ -43,6 +51,7 @@ class Routes:
         self._workers = workers
         self._mcp = mcp
         self._keyed = bool(settings.keys or settings.oauth)
+        self._answers = settings.answers is not None
         self._server = [__version__, settings.retrieval, repr(settings.reranker)]
         """What an answer depends on besides the releases, the request and the day."""
 
@@ -69,10 +78,13 @@ class Routes:
         if wants_page(request.scope):
             return page()
         search, read, graph = (", ".join(parameters_of(each)) for each in (SearchRequest, ReadRequest, TraverseRequest))
+        fields = ", ".join(AskRequest.model_fields)
+        ask = f"an answer with citations, in events as it is written, or at once with stream=false (POST): {fields}"
         endpoints = {
             "/search": f"passages for a query (GET, POST): {search}",
             "/read": f"a document by its id or path: {read}",
             "/graph": f"what a node is joined to, by its id or path: {graph}",
+            **({"/ask": ask} if self._answers else {}),
             "/packs": "the packs; /packs/SLUG its documents, /packs/SLUG/files/PATH the bytes of one",
             "/openapi.json": "all of this, for machines",
             HEALTH: "the packs that are served, and those that were refused",
@@ -129,7 +141,7 @@ class Routes:
         # Not imported before it is asked for, which few servers ever are.
         from octavo_serve.over_http.openapi import described
 
-        content = await self._workers.run(described, self._keyed)
+        content = await self._workers.run(lambda keyed: described(keyed, self._answers), self._keyed)
         headers = {"ETag": f'"{sha256_hex(content)}"', "Cache-Control": REVALIDATED}
         conditions = request.headers.getlist("if-none-match")
         if is_any(conditions) or is_held(conditions, headers["ETag"]):

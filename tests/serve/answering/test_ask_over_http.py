@@ -6,9 +6,9 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -133,6 +133,12 @@ def test_an_envelope_has_all_of_it_at_once(good: Asking, catalog: Catalog):
     assert (data["pack"], data["digest"]) == ("lighthouse", catalog.packs["lighthouse"].digest)
     assert data["sources"][0]["number"] == 1
     assert data["trace_id"]
+
+
+def test_filters_of_json_choose_the_documents(good: Asking):
+    filters = {"tags": ["no such tag"], "verified_within": 30.0, "type": None}
+    assert good.whole(pack="lighthouse", filters=filters).json["data"]["sources"] == []
+    assert good.whole(pack="lighthouse", filters={"tags": []}).json["data"]["sources"] != []
 
 
 def test_the_pack_may_be_named_by_the_path(good: Asking):
@@ -375,35 +381,69 @@ class ByHand:
 
         await self.app(scope, receive, self.send)
 
+    @property
+    def body(self) -> bytes:
+        return b"".join(each.get("body", b"") for each in self.sent)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """The application between its start and its end, as a server has it."""
+        told: asyncio.Queue[str] = asyncio.Queue()
+        orders = asyncio.Queue[Message]()
+
+        async def tell(message: Message) -> None:
+            await told.put(message["type"])
+
+        lifespan = asyncio.ensure_future(self.app({"type": "lifespan", "asgi": {"version": "3.0"}}, orders.get, tell))
+        await orders.put({"type": "lifespan.startup"})
+        assert await told.get() == "lifespan.startup.complete"
+        try:
+            yield
+        finally:
+            await orders.put({"type": "lifespan.shutdown"})
+            await lifespan
+
     async def send(self, message: Message) -> None:
         self.sent.append(message)
         if b"event: token" in message.get("body", b""):
             self.begun.set()
 
 
-@contextmanager
-def by_hand(catalog: Catalog, script: Script, **options: Any) -> Generator[tuple[ByHand, Scripted]]:
-    with scripted(script) as model:
-        yield ByHand(catalog, model, **options), model
+Scenario = Callable[[ByHand, Scripted], Awaitable[None]]
+
+
+def by_hand(
+    catalog: Catalog, script: Script, scenario: Scenario, kind: type[ByHand] = ByHand, **options: Any
+) -> ByHand:
+    """Play a scenario with an application that is started, and ended after it."""
+
+    async def play(model: Scripted) -> ByHand:
+        app = kind(catalog, model, **options)
+        async with app.running():
+            await asyncio.to_thread(warmed, model, script)
+            await asyncio.wait_for(scenario(app, model), 2 * TIMEOUT)
+        return app
+
+    with scripted(WARM) as model:
+        return asyncio.run(play(model))
 
 
 @pytest.mark.parametrize("target", ["/ask", "/ask?stream=false"])
 @pytest.mark.parametrize("said", [(), ("The lamp burns",)], ids=["reads the prompt", "writes"])
 def test_b38_a_client_that_leaves_leaves_no_task(catalog: Catalog, target: str, said: Sequence[str]):
-    async def scenario() -> None:
+    async def scenario(app: ByHand, model: Scripted) -> None:
         before = asyncio.all_tasks()
         asked = asyncio.ensure_future(app.ask(target))
         assert await asyncio.to_thread(model.until, lambda: model.busy == 1)
         if said and "stream" not in target:
-            await asyncio.wait_for(app.begun.wait(), TIMEOUT)
+            await app.begun.wait()
         app.leaves.set()
-        await asyncio.wait_for(asked, TIMEOUT)
+        await asked
         assert await asyncio.to_thread(model.left.wait, TIMEOUT)
-        assert asyncio.all_tasks() == before
+        assert asyncio.all_tasks() <= before
         assert not any(b"event: done" in each.get("body", b"") for each in app.sent)
 
-    with by_hand(catalog, answer(*said, Gate(), "never")) as (app, model):
-        asyncio.run(scenario())
+    by_hand(catalog, answer(*said, Gate(), "never"), scenario)
 
 
 def test_b38_a_client_that_does_not_read_is_left(catalog: Catalog):
@@ -413,43 +453,54 @@ def test_b38_a_client_that_does_not_read_is_left(catalog: Catalog):
             if self.begun.is_set():
                 await asyncio.Event().wait()
 
-    async def scenario(model: Scripted) -> None:
-        app = Stuck(catalog, model, reader_timeout=0.2)
-        await asyncio.wait_for(app.ask(), TIMEOUT)
+    async def scenario(app: ByHand, model: Scripted) -> None:
+        await app.ask()
         assert await asyncio.to_thread(model.left.wait, TIMEOUT)
 
-    with scripted(answer("The lamp", Gate(), "never")) as model:
-        asyncio.run(scenario(model))
+    by_hand(catalog, answer("The lamp", Gate(), "never"), scenario, Stuck, reader_timeout=0.2)
+
+
+@pytest.mark.parametrize("target", ["/ask", "/ask?stream=false"])
+def test_b38_a_client_that_cannot_be_sent_to_is_left(catalog: Catalog, target: str, caplog: pytest.LogCaptureFixture):
+    class Broken(ByHand):
+        async def send(self, message: Message) -> None:
+            raise OSError("broken pipe")
+
+    async def scenario(app: ByHand, model: Scripted) -> None:
+        before = asyncio.all_tasks()
+        await app.ask(target)
+        assert asyncio.all_tasks() <= before
+        assert await asyncio.to_thread(model.until, lambda: model.busy == 0)
+
+    by_hand(catalog, answer("The lamp", *[Gate()] * ("stream" not in target)), scenario, Broken)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 def test_a_stream_that_the_server_ends_says_so(catalog: Catalog):
-    async def scenario() -> None:
+    async def scenario(app: ByHand, model: Scripted) -> None:
         asked = asyncio.ensure_future(app.ask())
-        await asyncio.wait_for(app.begun.wait(), TIMEOUT)
+        await app.begun.wait()
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asked
-        (name, data) = read_events(b"".join(each.get("body", b"") for each in app.sent))[-1]
-        assert (name, data["stage"]) == ("error", "internal")
-        assert "about to end" in data["message"]
 
-    with by_hand(catalog, answer("The lamp", Gate(), "never")) as (app, _):
-        asyncio.run(scenario())
+    app = by_hand(catalog, answer("The lamp", Gate(), "never"), scenario)
+    (name, data) = read_events(app.body)[-1]
+    assert (name, data["stage"]) == ("error", "internal")
+    assert "about to end" in data["message"]
 
 
 def test_an_envelope_that_the_server_cannot_wait_for_says_so(catalog: Catalog):
-    async def scenario() -> None:
+    async def scenario(app: ByHand, model: Scripted) -> None:
         asked = asyncio.ensure_future(app.ask("/ask?stream=false"))
         assert await asyncio.to_thread(model.until, lambda: model.busy == 1)
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asked
-        start, body = app.sent
-        assert (start["status"], (b"retry-after", b"1") in start["headers"]) == (503, True)
-        assert json.loads(body["body"])["error"]["status"] == 503
 
-    with by_hand(catalog, answer(Gate(), "never")) as (app, model):
-        asyncio.run(scenario())
+    app = by_hand(catalog, answer(Gate(), "never"), scenario)
+    assert (app.sent[0]["status"], (b"retry-after", b"1") in app.sent[0]["headers"]) == (503, True)
+    assert json.loads(app.body)["error"]["status"] == 503
 
 
 def test_whatever_fails_in_the_server_ends_the_stream_with_an_error(
@@ -460,31 +511,16 @@ def test_whatever_fails_in_the_server_ends_the_stream_with_an_error(
             raise ZeroDivisionError("a secret of the server")
         return event_of(name, data)
 
+    async def scenario(app: ByHand, model: Scripted) -> None:
+        await app.ask()
+        assert await asyncio.to_thread(model.left.wait, TIMEOUT)
+
     monkeypatch.setattr("octavo_serve.over_http.asking.event_of", failing)
-    with by_hand(catalog, answer("The lamp", Gate())) as (app, model):
-        asyncio.run(app.ask())
-        assert model.left.wait(TIMEOUT)
-    (_, (name, data)) = read_events(b"".join(each.get("body", b"") for each in app.sent))
+    app = by_hand(catalog, answer("The lamp", Gate()), scenario)
+    (_, (name, data)) = read_events(app.body)
     assert (name, data["stage"], data["message"]) == ("error", "internal", "the server failed; its log says why")
     assert not app.sent[-1]["more_body"]
     assert "a secret of the server" in caplog.text
-
-
-@pytest.mark.parametrize("target", ["/ask", "/ask?stream=false"])
-def test_b38_a_client_that_cannot_be_sent_to_is_left(catalog: Catalog, target: str, caplog: pytest.LogCaptureFixture):
-    class Broken(ByHand):
-        async def send(self, message: Message) -> None:
-            raise OSError("broken pipe")
-
-    async def scenario(model: Scripted) -> None:
-        before = asyncio.all_tasks()
-        await asyncio.wait_for(Broken(catalog, model).ask(target), TIMEOUT)
-        assert asyncio.all_tasks() == before
-
-    with scripted(answer("The lamp", *[Gate()] * ("stream" not in target))) as model:
-        asyncio.run(scenario(model))
-        assert model.until(lambda: model.busy == 0)
-    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 def test_an_event_is_one_line_of_data_whatever_a_reader_takes_for_its_end():
