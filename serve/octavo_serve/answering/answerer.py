@@ -12,7 +12,6 @@ from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from functools import partial
 from time import perf_counter
 from typing import Any, Literal, cast
 
@@ -285,8 +284,9 @@ class Answerer:
         refused = is_refusal(answer)
         if not refused:
             try:
-                work: Callable[[str], Checked] = partial(check_answer, sources=prompt.sources, retriever=retriever)
-                checked = await self._workers.run_behind(work, answer)
+                checked = await self._workers.run_behind(
+                    lambda text: check_answer(text, prompt.sources, retriever), answer
+                )
                 missing += checked.missing
             except UnavailableError:
                 # the answer is there, and says of itself that nobody has checked it
