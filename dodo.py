@@ -68,7 +68,7 @@ def task_answers():
     """Write the committed answers anew: those that only quote, and those of a small model on this machine (slow)."""
     for slug in answered():
         asked = f"eval answers run {EVALS}/{slug}/answers.yaml --pack {slug} --release {{digest}} --dist {DIST}"
-        bounds = "--passages 2 --max-tokens 128 --chunk-timeout 900"
+        bounds = "--passages 2 --context-tokens 2048 --max-tokens 128 --chunk-timeout 900"
         model = f"--model-url {{{{url}}}} --model {SMALL} --out {EVALS}/{slug}/answers.smollm2.json"
         yield {
             "name": slug,

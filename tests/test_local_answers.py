@@ -9,6 +9,7 @@ import json
 import socket
 import time
 from collections.abc import Generator
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,9 @@ from smol import LocalModel
 pytestmark = pytest.mark.slow
 
 QUESTION = "How bright is the lamp, in watts?"
+GIVEN, WRITTEN, CANCELLED = b"processing task", b"graphs reused", b"cancel task"
+"""What llama.cpp says of a prompt that it was given, of an answer that it wrote, of one that nobody wants any more."""
+
 TIMEOUT = 120
 """Seconds; the model reads some 80 tokens in one, on an idle core."""
 
@@ -44,9 +48,16 @@ def server(catalog: Catalog, smol: LocalModel) -> Generator[Running]:
         yield running
 
 
-def serving(catalog: Catalog, smol: LocalModel, **model: Any) -> Any:
+@contextmanager
+def serving(catalog: Catalog, smol: LocalModel, **model: Any) -> Generator[Running]:
+    """A server that has warmed the model up."""
     chosen = ModelSettings(smol.url, chunk_timeout=TIMEOUT, **model)
-    return listening(catalog, ServerSettings(port=0, answers=AnswerSettings(chosen, passages=2, max_concurrent=2)))
+    settings = ServerSettings(port=0, answers=AnswerSettings(chosen, passages=2, max_concurrent=2))
+    before = logged(smol, WRITTEN)
+    with listening(catalog, settings) as running:
+        while logged(smol, WRITTEN) == before:
+            time.sleep(0.01)
+        yield running
 
 
 def begin(server: Running, question: str = QUESTION) -> socket.socket:
@@ -72,9 +83,9 @@ def busy(smol: LocalModel) -> int:
         return sum(slot["is_processing"] for slot in json.load(response))
 
 
-def tasks(smol: LocalModel) -> int:
-    """Prompts that the model was given so far."""
-    return smol.log.read_bytes().count(b"processing task")
+def logged(smol: LocalModel, words: bytes) -> int:
+    """How often llama.cpp said so."""
+    return smol.log.read_bytes().count(words)
 
 
 def test_an_answer_streams(server: Running):
@@ -94,10 +105,10 @@ def test_an_answer_streams(server: Running):
 
 
 def test_what_the_pack_does_not_speak_of_is_refused_without_a_call_of_the_model(server: Running, smol: LocalModel):
-    before = tasks(smol)
+    before = logged(smol, GIVEN)
     answered = server.post("/ask?stream=false", body={"question": "Which vaccine is given against yellow fever?"})
     assert (answered.status, answered.json["data"]["reason"]) == (200, "no_relevant_passage")
-    assert tasks(smol) == before
+    assert logged(smol, GIVEN) == before
 
 
 def test_a_client_that_leaves_frees_the_slot_within_a_second(catalog: Catalog, smol: LocalModel):
@@ -105,10 +116,10 @@ def test_a_client_that_leaves_frees_the_slot_within_a_second(catalog: Catalog, s
         client = begin(server)
         read_until(client, b"event: token")
         assert busy(smol) == 1
-        since = len(smol.log.read_bytes())
+        before = logged(smol, CANCELLED)
         left = time.monotonic()
         client.close()
-        while b"cancel task" not in smol.log.read_bytes()[since:]:
+        while logged(smol, CANCELLED) == before:
             assert time.monotonic() - left < 1
             time.sleep(0.01)
         assert busy(smol) == 0

@@ -122,6 +122,11 @@ THREATS = {
         "test_security.py::test_what_a_pack_says_of_itself_is_short_and_plain_where_models_are_told_of_it",
         "test_security.py::test_content_is_served_verbatim_and_never_told_as_instructions",
         "serve/over_mcp/test_app.py::test_instructions_are_bounded",
+        "serve/answering/test_prompt.py::test_a_source_that_knows_the_seed_and_has_ten_thousand_of_its_fences_ends_no_block",
+        "serve/answering/test_prompt.py::test_a_fence_stands_in_no_text_of_others",
+        "serve/answering/test_prompt.py::test_what_looks_like_a_part_of_the_prompt_is_text_of_its_source",
+        "serve/answering/test_prompt.py::test_characters_that_nobody_sees_are_seen",
+        "serve/answering/test_ask_in_a_shell.py::test_words_of_a_model_do_not_move_the_cursor_of_a_terminal",
     ],
     "Error/info leak": [
         "test_security.py::test_no_answer_tells_of_the_machine_or_the_code",

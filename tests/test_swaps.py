@@ -18,7 +18,8 @@ def test_two_hundred_swaps_under_load_cost_no_answer_and_leave_nothing_behind() 
     assert (done.returncode, done.stderr.strip()) == (0, "")
     outcome = json.loads(done.stdout)
     assert outcome["swaps"] == 200
-    assert len(outcome["answers"]) == 6
+    assert len(outcome["answers"]) == 7
     assert len(outcome["digests"]) == 2
+    assert len(outcome["streamed"]) == 2, "the model answered from both releases, from one each time"
     assert outcome["end"]["threads"] <= outcome["warm"]["threads"] + 2
     assert outcome["end"]["files"] <= outcome["warm"]["files"]

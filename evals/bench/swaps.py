@@ -1,7 +1,8 @@
 """Releases that change under load: a pointer goes to and fro between two releases while clients ask over HTTP and MCP.
 
-Each swap is waited for, and frees the release that was replaced. An error, an answer from two releases, or memory that
-grows is told on stderr and gives exit code 1. The clients share the machine with the server.
+One more client has its questions answered by a model, a script that writes for longer than a swap takes. Each swap is
+waited for, and frees the release that was replaced. An error, an answer from two releases, or memory that grows is told
+on stderr and gives exit code 1. The clients share the machine with the server.
 """
 
 from __future__ import annotations
@@ -26,7 +27,12 @@ from urllib.parse import quote, urlsplit
 
 from _server import BENCH, OCTAVO, ROOT, cpu_seconds, get, server
 
+sys.path.append(str(ROOT / "tests"))
+from scripted import answer, scripted
+
 CLIENTS = 8
+WORDS = ["It ", 0.2, "is ", 0.2, "so ", 0.2, "[1]."]
+"""Of the model, and the seconds between them; a swap comes every 0.3 seconds."""
 WARM_UP = 0.25
 """Of all swaps, those after which memory is first looked at."""
 MAX_GROWTH = 12
@@ -59,6 +65,8 @@ class Outcome:
     seconds: float = 0.0
     answers: Counter[str] = field(default_factory=Counter[str])
     digests: Counter[str] = field(default_factory=Counter[str])
+    streamed: Counter[str] = field(default_factory=Counter[str])
+    """Answers of the model by release."""
     waits: list[float] = field(default_factory=list[float])
     errors: list[str] = field(default_factory=list[str])
     swap_waits: list[float] = field(default_factory=list[float])
@@ -142,13 +150,45 @@ class Client:
             raise ValueError(f"{kind}: an answer from {sorted(found)}")
 
 
+class Reader(Client):
+    """Has questions answered, and looks at every event."""
+
+    def _kinds(self) -> dict[str, Callable[[str], Any]]:
+        return {"ask": self._ask}
+
+    def _ask(self, question: str) -> Any:
+        body = json.dumps({"question": question, "pack": self._slug})
+        self._connection.request("POST", "/ask", body, {"Content-Type": "application/json"})
+        response = self._connection.getresponse()
+        events = [event.split("\n", 1) for event in response.read().decode().split("\n\n") if event.startswith("event")]
+        names = [name.removeprefix("event: ") for name, _ in events]
+        found = [json.loads(data.removeprefix("data: ")) for _, data in events]
+        if response.status != 200 or names[:1] + names[-1:] != ["sources", "done"]:
+            raise ValueError(f"ask: status {response.status}, {names}, {found[-1:]}")
+        sources, done = found[0], found[-1]
+        digests = {sources["digest"], done["digest"], *(source["digest"] for source in sources["sources"])}
+        digests |= {passage["digest"] for passage in (done["receipt"] or {"passages": ()})["passages"]}
+        if len(digests) > 1 or done["missing"]:
+            raise ValueError(f"ask: an answer from {sorted(digests)} without {done['missing']}")
+        if not done["refused"]:
+            self._outcome.streamed[done["digest"][:12]] += 1
+        return {"pack": sources["pack"], "digest": done["digest"]}
+
+
 def run(dist: Path, slug: str, digests: tuple[str, str], swaps: int, seconds: float) -> Outcome:
     """Swap so many times in at least so many seconds."""
     os.environ |= {"OCTAVO_KEEP_RELEASES": "0"}
     point(dist, slug, digests[0])
     outcome, stop = Outcome(), Event()
-    with server(dist, stderr=subprocess.DEVNULL) as (address, process):
-        threads = [Thread(target=Client(address, slug, outcome).run, args=(stop,)) for _ in range(CLIENTS)]
+    with (
+        scripted(answer(*WORDS)) as model,
+        server(dist, stderr=subprocess.DEVNULL, OCTAVO_ANSWERS=json.dumps({"model": {"url": model.url}})) as (
+            address,
+            process,
+        ),
+    ):
+        clients = [*(Client(address, slug, outcome) for _ in range(CLIENTS)), Reader(address, slug, outcome)]
+        threads = [Thread(target=client.run, args=(stop,)) for client in clients]
         for thread in threads:
             thread.start()
         began, cpu = time.monotonic(), cpu_seconds(process.pid)
@@ -232,7 +272,8 @@ def main() -> int:
     assert outcome.end
     if arguments.json:
         # asdict makes a Counter of its pairs
-        counted = replace(outcome, answers=dict(outcome.answers), digests=dict(outcome.digests))  # type: ignore[arg-type]
+        counts = {name: dict(getattr(outcome, name)) for name in ("answers", "digests", "streamed")}
+        counted = replace(outcome, **counts)
         print(json.dumps(asdict(counted)))
     else:
         report(outcome, outcome.warm, outcome.end)
@@ -251,7 +292,7 @@ def report(outcome: Outcome, warm: Size, end: Size) -> None:
     print(f"{outcome.swaps} swaps in {outcome.seconds:.0f} s under {CLIENTS} clients")
     print(f"  {asked} answers, {len(outcome.errors)} errors")
     print(f"  {', '.join(f'{kind} {number}' for kind, number in sorted(outcome.answers.items()))}")
-    print(f"  by release: {dict(outcome.digests)}")
+    print(f"  by release: {dict(outcome.digests)}, of those by the model: {dict(outcome.streamed)}")
     print(f"  answers: p50 {waits[len(waits) // 2] * 1000:.1f} ms, p99 {waits[len(waits) * 99 // 100] * 1000:.0f} ms")
     print(f"  pointer to answer: p50 {swaps[len(swaps) // 2] * 1000:.0f} ms, most {swaps[-1] * 1000:.0f} ms")
     print(f"  server: {outcome.cpu:.1f} s of CPU")

@@ -24,6 +24,7 @@ export async function look(client) {
   const found = await client.callTool({ name: "ep_search", arguments: { query: QUESTION } });
   const hit = found.structuredContent.results[0];
   const read = await client.callTool({ name: "ep_read", arguments: { id: hit.id } });
+  const answer = await client.callTool({ name: "ep_ask", arguments: { question: QUESTION } });
   const [content] = (await client.readResource({ uri: hit.uri })).contents;
   return {
     tools: tools.map((tool) => tool.name),
@@ -31,6 +32,7 @@ export async function look(client) {
     prompts: prompts.map((prompt) => prompt.name),
     found: hit.id,
     read: read.structuredContent.id,
+    answered: answer.structuredContent.answer,
     resource: createHash("sha256").update(content.text).digest("hex"),
   };
 }

@@ -24,6 +24,7 @@ async def look(session):
 
     hit = (await call("ep_search", {"query": QUESTION}))["results"][0]
     read = await call("ep_read", {"id": hit["id"]})
+    answer = await call("ep_ask", {"question": QUESTION})
     content = unpacked(await session.read_resource(hit["uri"]), "contents")[0]
     return {
         "tools": [tool.name for tool in unpacked(await session.list_tools(), "tools")],
@@ -31,6 +32,7 @@ async def look(session):
         "prompts": [prompt.name for prompt in unpacked(await session.list_prompts(), "prompts")],
         "found": hit["id"],
         "read": read["id"],
+        "answered": answer["answer"],
         "resource": sha256(content.text.encode()).hexdigest(),
     }
 

@@ -1,14 +1,15 @@
 """Clients of other people, as they are published, against the server over each of its transports.
 
 `python tests/clients/matrix.py` prints the table; `test_clients.py` is the same as tests. Each client connects, lists
-tools, resources and prompts, searches, reads what it found by its id and as a resource; those that know skills read
-them all, verified. What it then prints is `Seen`.
+tools, resources and prompts, searches, reads what it found by its id and as a resource, has a question answered; those
+that know skills read them all, verified, and some are told how far an answer is. What it then prints is `Seen`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -31,15 +32,17 @@ if __name__ == "__main__":
 from clients.node import HERE, program, script
 from octavo_serve.callers.keys import new_key
 from running import OCTAVO, ROOT, build_with_skills, serving
+from scripted import answer, scripted
 
 QUESTION = "the display shows E-17, what now?"
+ANSWER = "Descale it [1]."
 ENVIRONMENTS = ROOT / ".octavo" / "clients"
 """Environments of clients in Python that cannot be installed beside Octavo."""
 
 Target = Mapping[str, Any]
 """`{url, key?}` or `{command: [program, ...arguments]}`, as the scripts get it."""
 Seen = dict[str, Any]
-"""version (of the protocol), tools, resources, prompts, found, read, resource (its SHA-256), perhaps skills."""
+"""version (of the protocol), tools, resources, prompts, found, read, answered, resource (its SHA-256); skills, told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,7 @@ def inspect(era: str, target: Target) -> Seen:
         "prompts": names("prompts", "name"),
         "found": hit["id"],
         "read": call("ep_read", f"id={hit['id']}")["id"],
+        "answered": call("ep_ask", f"question={QUESTION}")["answer"],
         "resource": sha256(content["text"].encode()).hexdigest(),
     }
     if era == "modern":
@@ -125,15 +129,30 @@ Table = dict[tuple[str, str], Outcome]
 def targets(dist: Path, folder: Path) -> Generator[dict[str, Target]]:
     """Where the packs of `dist` are served over each transport; `folder` takes the configuration."""
     key = new_key()
-    configuration = folder / "octavo.yaml"
     hashed = sha256(key.encode()).hexdigest()
-    configuration.write_text(f"keys:\n  - {{name: matrix, sha256: {hashed}, packs: '*'}}\n")
-    with serving(dist) as plain, serving(dist, "--config", str(configuration)) as keyed:
-        yield {
-            "http": {"url": f"{plain.address}/mcp"},
-            "http with a key": {"url": f"{keyed.address}/mcp", "key": key},
-            "stdio": {"command": [str(OCTAVO), "stdio", str(dist)]},
-        }
+    with scripted(answer(ANSWER)) as model:
+        answers = {"answers": {"model": {"url": model.url}, "max_concurrent": 16}}
+        keys = {"keys": [{"name": "matrix", "sha256": hashed, "packs": "*"}]}
+        plain_file, keyed_file = folder / "plain.yaml", folder / "keyed.yaml"
+        plain_file.write_text(json.dumps(answers))
+        keyed_file.write_text(json.dumps(answers | keys))
+        with (
+            serving(dist, "--config", str(plain_file)) as plain,
+            serving(dist, "--config", str(keyed_file)) as keyed,
+        ):
+            yield {
+                "http": {"url": f"{plain.address}/mcp"},
+                "http with a key": {"url": f"{keyed.address}/mcp", "key": key},
+                "stdio": {"command": [str(script_of(folder, "stdio", dist, "--config", plain_file))]},
+            }
+
+
+def script_of(folder: Path, *arguments: object) -> Path:
+    """A program that runs the command with these arguments: the Inspector takes `--config` for itself."""
+    path = folder / "octavo-with-arguments"
+    path.write_text(f"#!/bin/sh\nexec {shlex.join(map(str, (OCTAVO, *arguments)))}\n")
+    path.chmod(0o755)
+    return path
 
 
 def fill(at: Mapping[str, Target]) -> Table:

@@ -4,7 +4,7 @@
 import asyncio
 import sys
 
-from look import HEADERS, TARGET, look, show
+from look import HEADERS, QUESTION, TARGET, look, show
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
@@ -20,7 +20,13 @@ async def main():
         else:
             transport = streamable_http_client(TARGET["url"], http_client=http_client)
         async with Client(transport, mode=sys.argv[2]) as client:
-            show(client.protocol_version, await look(client))
+            told = []
+
+            async def note(progress, total, message):
+                told.append(message)
+
+            await client.call_tool("ep_ask", {"question": QUESTION}, progress_callback=note)
+            show(client.protocol_version, {**await look(client), "told": told})
 
 
 asyncio.run(main())

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from clients.matrix import CLIENTS, TRANSPORTS, Table, fill, targets
+from clients.matrix import ANSWER, CLIENTS, TRANSPORTS, Table, fill, targets
 
 pytestmark = pytest.mark.slow
 
-TOOLS = ["ep_search", "ep_read", "ep_list_topics", "ep_graph_traverse"]
+TOOLS = ["ep_search", "ep_read", "ep_list_topics", "ep_graph_traverse", "ep_ask"]
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +30,17 @@ def test_a_client_of_others_sees_what_the_pack_holds(table: Table, client: str, 
     assert {"ep://tiny/manifest", "ep://tiny/file/concepts/water.md", "skill://tiny/SKILL.md"} <= {*seen["resources"]}
     assert seen["prompts"] == ["descale", "skill_tiny"]
     assert (seen["found"], seen["read"]) == ("tiny/workflows/descale", "tiny/workflows/descale")
+    assert seen["answered"] == ANSWER
+    if "told" in seen:
+        assert seen["told"][0].endswith(("source", "sources"))
+        assert seen["told"][-1] == "answered with 1 citation"
     if CLIENTS[client].skills:
         assert {"skill://tiny/SKILL.md", "skill://tiny/concepts/water.md"} <= {*seen["skills"]}
 
 
 def test_all_clients_see_the_same(table: Table) -> None:
     seen = [
-        {name: value for name, value in outcome.items() if name not in ("version", "skills")}
+        {name: value for name, value in outcome.items() if name not in ("version", "skills", "told")}
         for outcome in table.values()
         if isinstance(outcome, dict)
     ]

@@ -140,9 +140,9 @@ async def _call_tool(ctx: _Context, params: t.CallToolRequestParams, own: Any) -
         # what a tool says that cannot work without a model of the client; the suite's client offers none
         needed = {"requiredCapabilities": {"sampling": {}}}
         raise MCPError(t.MISSING_REQUIRED_CLIENT_CAPABILITY, "needs sampling", needed)
-    if params.name == "test_tool_with_progress" and params.meta and (token := params.meta.get("progress_token")):
+    if params.name == "test_tool_with_progress":
         for progress in (0, 50, 100):
-            await ctx.session.send_progress_notification(token, progress, 100)
+            await ctx.session.report_progress(progress, 100)
             await anyio.sleep(0.01)
     return t.CallToolResult(content=_ANSWERS[params.name], is_error=params.name == "test_error_handling")
 

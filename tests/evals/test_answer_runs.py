@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from octavo_artifact.errors import ConfigError, PackError
 from octavo_evals.answering.agreement import Agreement, Verdicts, agreement, read_verdicts
 from octavo_evals.answering.asking import Asking, check_files, evaluate
 from octavo_evals.answering.cases import Case, CaseSet
-from octavo_evals.answering.faithfulness import Pair, faithfulness_bytes, judge, read_verdict
+from octavo_evals.answering.faithfulness import Pair, faithfulness_bytes, judge, passage_of, read_verdict
 from octavo_evals.answering.measures import measures_of
 from octavo_evals.answering.quoting import NAME, Quotable, Quoting, best, quotable, quote, read_prompt
 from octavo_evals.answering.results import (
@@ -28,7 +28,7 @@ from octavo_evals.answering.results import (
 )
 from octavo_evals.pages import answers_page
 from octavo_evals.targets import Release, open_target
-from octavo_serve.answering.model import ChatEndpoint, Message, Model
+from octavo_serve.answering.model import ChatEndpoint, Ended, Message, Model, Sampling, Text
 from octavo_serve.answering.prompt import REFUSAL
 from octavo_serve.answering.settings import AnswerSettings, ModelSettings
 from running import ROOT, octavo
@@ -228,14 +228,15 @@ def test_the_page_shows_which_sentences_hold_and_trusts_none_of_them(release: Re
 
 
 def messages(sources: str, question: str) -> list[Message]:
-    content = f"#f BOUNDS\nnone\n#f SOURCES\n{sources}\n#f QUESTION\n{question}\n#f END"
+    content = f"#f BOUNDS\ntea: refuse when: coffee\n{sources}#f QUESTION\n{question}\n#f END"
     return [{"role": "system", "content": "Cite."}, {"role": "user", "content": content}]
 
 
-TEA = """[1] Tea > Black; tiny/tea.md; verified 2026-11-02
+TEA = """#f [1] Tea > Black; tiny/tea.md; verified 2026-11-02
 # Black tea
 
 Black tea steeps for **four minutes** in boiling water. It keeps for a year, see [[storage|the shelf]].
+
 [2] of the cups were broken.
 
 | tea | time |
@@ -245,9 +246,9 @@ Black tea steeps for **four minutes** in boiling water. It keeps for a year, see
 ```
 brew --tea black
 ```
-
-[2] Coffee; tiny/coffee.md
-Coffee is ground."""
+#f [2] Coffee; tiny/coffee.md
+Coffee is ground.
+"""
 
 
 def test_a_prompt_is_read_as_it_was_written() -> None:
@@ -327,6 +328,23 @@ def test_a_judge_is_asked_of_each_sentence_and_each_passage(release: Release) ->
     assert found.measures["faithfulness"].mean == 0.5
     # a question that was rightly refused has none
     assert found.measures["faithfulness"].count == 1
+
+
+def test_a_judge_reads_what_the_model_was_shown(release: Release) -> None:
+    # the page on water requires that on the grinder, which is shown whole
+    case = replace(STEPS, question="When does hard water need descaling of the boiler?", k=1)
+    shown: list[str] = []
+
+    class Watching(Quoting):
+        async def stream(self, messages: Sequence[Message], sampling: Sampling) -> AsyncGenerator[Text | Ended]:
+            shown.extend(text for _, text in read_prompt(messages[-1]["content"])[0])
+            async for piece in super().stream(messages, sampling):
+                yield piece
+
+    written = asked(release, Watching(), cases=replace(CASES, cases=(case,))).answers[0].written
+    assert "concepts/grinder.md" in {source.source_file for source in written.sources}
+    for source, text in zip(written.sources, shown, strict=True):
+        assert passage_of(source, release.pack).partition("\n")[2].split() == text.partition("\n")[2].split()
 
 
 def test_what_a_judge_does_not_decide_is_counted(release: Release) -> None:

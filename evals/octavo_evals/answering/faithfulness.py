@@ -18,7 +18,7 @@ from typing import Any, Literal, cast
 
 from octavo_artifact.errors import ArtifactError, ConfigError
 from octavo_artifact.ids import canonical_json, sha256_hex
-from octavo_evals.answering.results import Answered, AnswerResults
+from octavo_evals.answering.results import Answered, AnswerResults, Shown
 from octavo_evals.bootstrap import estimates
 from octavo_evals.results import Estimate, read_estimates
 from octavo_serve.answering.model import Message, Model, ModelError, Sampling, Text
@@ -156,12 +156,23 @@ def judge(
 
 def _prompt(pair: Pair, answered: Answered, pack: OpenPack) -> tuple[Message, Message]:
     source = next(each for each in answered.written.sources if each.number == pair.number)
-    hits = pack.index.lexical.hits_of(source.source_file)
-    passage = next(hit for hit in hits if hit["fragment_id"] == source.fragment_id)
-    above = " > ".join(dict.fromkeys([passage["title"], *passage["heading_path"]]))
     statement = answered.written.sentences[pair.sentence].text
     seed = canonical_json([pair.id, pair.sentence, pair.number]).decode()
-    return question(f"{above}\n{passage['text'][: source.shown]}", statement, seed)
+    return question(passage_of(source, pack), statement, seed)
+
+
+def passage_of(source: Shown, pack: OpenPack) -> str:
+    """The text of a source as the model was shown it, below its title and headings. Raises ArtifactError."""
+    parts = pack.index.lexical.hits_of(source.source_file)
+    hit: dict[str, Any] | None = next((part for part in parts if part["fragment_id"] == source.fragment_id), None)
+    if hit is None and parts:
+        # a document that was required is shown whole: its passages partition it
+        texts = [part["text"].removeprefix(part["added_text"]) for part in parts]
+        hit = {**parts[0], "heading_path": [], "text": "".join(texts)}
+    if hit is None or hit["id"] != source.fragment_id.partition("#")[0]:
+        raise ArtifactError(f"{pack.slug}: has no {source.fragment_id}, which the answers are from")
+    above = " > ".join(dict.fromkeys([hit["title"], *hit["heading_path"]]))
+    return f"{above}\n{hit['text'][: source.shown]}"
 
 
 async def _ask_all(

@@ -81,21 +81,17 @@ def quote(messages: Sequence[Message]) -> str:
 
 
 def read_prompt(content: str) -> tuple[list[tuple[int, str]], str]:
-    """The numbered sources, each with the line that tells its title, and the question."""
+    """The numbered sources, each below the line that tells its title, and the question."""
     fence = content.split(maxsplit=1)[0]
-    parts = [part.partition("\n")[::2] for part in content.split(f"{fence} ")[1:]]
-    named = {name.strip(): text for name, text in parts}
-    sources: list[tuple[int, list[str]]] = []
-    blank = True
-    for line in named["SOURCES"].splitlines():
-        head = _HEAD.match(line)
-        # a source may itself have such a line
-        if head and blank and int(head[1]) == len(sources) + 1:
-            sources.append((len(sources) + 1, [head[2]]))
-        elif sources:
-            sources[-1][1].append(line)
-        blank = not line.strip()
-    return [(number, "\n".join(lines)) for number, lines in sources], named["QUESTION"].strip()
+    sources: list[tuple[int, str]] = []
+    question = ""
+    for block in content.split(f"{fence} ")[1:]:
+        head, _, text = block.partition("\n")
+        if found := _HEAD.fullmatch(head):
+            sources.append((int(found[1]), f"{found[2]}\n{text}"))
+        elif head == "QUESTION":
+            question = text.strip()
+    return sources, question
 
 
 def quotable(number: int, text: str) -> Iterator[Quotable]:

@@ -26,7 +26,7 @@ from octavo_serve.answering.receipts import receipt_of
 from octavo_serve.answering.results import Done, Failure, Reason, Source, Sources, Stage, Timings
 from octavo_serve.answering.retriever import Connection, RetrievalError, Retriever, RetrieverOf, in_process
 from octavo_serve.answering.settings import AnswerSettings
-from octavo_serve.answering.slots import Slots
+from octavo_serve.answering.slots import Slot, Slots
 from octavo_serve.answering.spans import FIRST_TOKEN, GENERATION, RETRIEVAL, AnswerSpan, AnswerSpans, Untraced, kind_of
 from octavo_serve.callers.views import View
 from octavo_serve.faces import BusyError, UnavailableError, Workers, message
@@ -136,15 +136,15 @@ class Answerer:
         return self._slots.count
 
     @contextmanager
-    def slot(self) -> Generator[None]:
+    def slot(self) -> Generator[Slot]:
         """To be held while `events` are taken. Raises BusyError when all are taken."""
         with ExitStack() as stack:
             try:
-                stack.enter_context(self._slots.one())
+                slot = stack.enter_context(self._slots.one())
             except BusyError as error:
                 self._observe(Outcome("busy", error=error))
                 raise
-            yield
+            yield slot
 
     def retriever(self, view: View) -> Retriever:
         """Who finds passages for a caller that sees so much."""
@@ -162,12 +162,16 @@ class Answerer:
         if self._connection is not None:
             await self._connection.close()
 
-    async def events(self, asked: AskRequest, retriever: Retriever, trace_id: str) -> AsyncGenerator[Event]:
+    async def events(
+        self, asked: AskRequest, retriever: Retriever, trace_id: str, slot: Slot | None = None
+    ) -> AsyncGenerator[Event]:
         """The answer to a question; whoever stops early has to close it, which stops the work upstream.
 
         Before the first event it raises RequestError for a question that cannot be asked so, and UnavailableError
         when the same one may succeed later; after that nothing. `trace_id` names the answer where nobody traces it.
+        `slot` is free when the last event comes: whoever has that asks again.
         """
+        free = slot.free if slot else _nothing
         span = self._spans()
         progress = _Progress(asked, asked.as_of or self._today(), span, span.trace_id or trace_id)
         try:
@@ -177,6 +181,7 @@ class Answerer:
                         progress.end = "refused" if event.data["refused"] else "answered"
                         progress.reason = event.data["reason"]
                         progress.missing = tuple(event.data["missing"])
+                        free()
                     yield event
         except (RequestError, UnavailableError) as error:
             # of the search, before the first event
@@ -185,10 +190,12 @@ class Answerer:
             raise
         except (ModelError, RetrievalError) as error:
             progress.end, progress.error = "failed", error
+            free()
             yield self._failed(progress, message(error))
         except Exception as error:
             _logger.exception("an answer failed")
             progress.end, progress.error = "failed", error
+            free()
             yield self._failed(progress, "the server failed; its log says why")
         finally:
             outcome = self._outcome(progress)
@@ -412,6 +419,10 @@ def _refused(progress: _Progress, found: SearchResult, reason: Reason) -> Done:
         "digest": found["digest"],
         "receipt": None,
     }
+
+
+def _nothing() -> None:
+    """For those who hold no slot."""
 
 
 def _milliseconds(start: float, end: float) -> float:

@@ -152,7 +152,8 @@ class _McpRetriever:
                 # which packs there are beside these is nothing for this caller
                 raise NotFoundError("pack", f"not served here; known are {', '.join(sorted(self._slugs))}") from error
             raise
-        if any(not self._sees(each["pack"]) for each in (*found["results"], *found["nearest"])):
+        others = {each["pack"] for each in (*found["results"], *found["nearest"])} - {pack and slug_of(pack)}
+        if pack is not None and others:
             raise RetrievalError("the server that finds passages answered from another pack than was asked")
         return found
 
@@ -163,9 +164,6 @@ class _McpRetriever:
     def encoder(self, pack: str, digest: str) -> Encode | None:
         """None: it is where the pack is."""
         return None
-
-    def _sees(self, pack: str) -> bool:
-        return self._slugs is None or slug_of(pack) in self._slugs
 
 
 @cache

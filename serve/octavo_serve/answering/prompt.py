@@ -9,6 +9,7 @@ same arguments make the same bytes, so a receipt can make the prompt again.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -23,8 +24,10 @@ from octavo_serve.results import Authority, Hit
 REFUSAL = "The sources do not answer this question."
 """What the model is told to say when they do not."""
 
-BYTES_PER_TOKEN = 3
-"""An estimate that is rather too low: English has four or more, code and most other scripts about three."""
+_SIXTHS = {"digit": 6, "ascii": 2, "other": 3}
+"""Of a token, for each byte of a text: an estimate that is rather too high. Most tokenizers take digits one by one. A
+token of SmolLM2, which was made for English, is 3.2 bytes of English, 3.6 of code, 2.2 of Russian, 1.5 of Japanese;
+those of models that were made for more languages are longer."""
 
 _OVERHEAD = 8
 """Tokens by which a chat template wraps each message, and more."""
@@ -55,8 +58,8 @@ _UNSEEN = re.compile(
 """Controls, what reorders a line, tags and variation selectors by which text is hidden in text, and what means nothing
 outside of one font. What writing needs stays: joiners, soft hyphens, marks of direction."""
 
-_FENCE = 13
-"""Characters of a fence."""
+_WIDEST = f"#{'0' * 12}"
+"""A fence with as many tokens as one can have."""
 
 VERSION = 1
 """Of what the template does not show: heads, bounds, fences, which characters are shown."""
@@ -72,6 +75,10 @@ class Shown:
     hit: Hit
     text: str
     """What the model is shown of it."""
+
+
+_Numbered = tuple[int, Hit, str]
+"""A source by its number: its passage, and what is shown of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +111,8 @@ def make_prompt(
     `seed` decides the fence and has to be one that nobody can guess, `room` is what the model can read, in tokens. Of
     the passages as many are shown as fit, the first perhaps in part. Raises RequestError when not even that fits.
     """
-    empty = written(question, (), authorities, seed, slugs=authorities)
-    left = room - sum(tokens(message["content"]) + _OVERHEAD for message in empty.messages)
+    empty = _messages(_WIDEST, _bounds_of(authorities, authorities), (), visible(question).strip())
+    left = room - sum(tokens(message["content"]) + _OVERHEAD for message in empty)
     shown = fitting(hits, left)
     if hits and not shown:
         raise RequestError("question", "too long for the context of the model; ask in fewer words")
@@ -117,39 +124,28 @@ def fitting(hits: Sequence[Hit], left: int) -> tuple[Shown, ...]:
     shown: list[Shown] = []
     for number, hit in enumerate(hits, 1):
         text = visible(hit["text"]).rstrip()
-        needed = tokens(_source(number, hit, text, "#" * _FENCE))
+        needed = tokens(_source((number, hit, text), _WIDEST))
         if needed > left:
-            room = left - tokens(_source(number, hit, "", "#" * _FENCE))
-            text = _cut(text, room * BYTES_PER_TOKEN) if left >= _LEAST and not shown else ""
+            room = left - tokens(_source((number, hit, ""), _WIDEST))
+            text = _cut(text, room) if left >= _LEAST and not shown else ""
             return (*shown, Shown(hit, text)) if text else tuple(shown)
         shown.append(Shown(hit, text))
         left -= needed
     return tuple(shown)
 
 
-def written(
-    asked: str,
-    shown: Sequence[Shown],
-    authorities: Mapping[str, Authority],
-    seed: str,
-    *,
-    slugs: Iterable[str] | None = None,
-) -> Prompt:
-    """The messages. They have the bounds of the packs that passages are of, or of those with `slugs`."""
-    told = {each.hit["pack"] for each in shown} if slugs is None else set(slugs)
-    bounds = "\n".join(line for slug in sorted(told & authorities.keys()) for line in _bounds(slug, authorities[slug]))
+def written(asked: str, shown: Sequence[Shown], authorities: Mapping[str, Authority], seed: str) -> Prompt:
+    """The messages; of the packs whose passages are shown they have the bounds."""
+    bounds = _bounds_of({each.hit["pack"] for each in shown}, authorities)
     question = visible(asked).strip()
     sources = [(number, each.hit, each.text) for number, each in enumerate(shown, 1)]
-    fence = fence_of(seed, [bounds, question, *(_source(*source, "") for source in sources)])
-    system = SYSTEM.format(fence=fence, refusal=REFUSAL)
-    user = BOUNDS.format(fence=fence, bounds=bounds) if bounds else ""
-    user += "".join(_source(*source, fence) for source in sources) + QUESTION.format(fence=fence, question=question)
-    return Prompt(({"role": "system", "content": system}, {"role": "user", "content": user}), tuple(shown), asked, seed)
+    fence = fence_of(seed, [bounds, question, *(_source(source, "") for source in sources)])
+    return Prompt(_messages(fence, bounds, sources, question), tuple(shown), asked, seed)
 
 
 def fence_of(seed: str, texts: Sequence[str]) -> str:
     """A word that stands in none of the texts: the first that follows from the seed."""
-    words = (f"#{sha256_hex(f'{seed}:{number}'.encode())[: _FENCE - 1]}" for number in count())
+    words = (f"#{sha256_hex(f'{seed}:{number}'.encode())[: len(_WIDEST) - 1]}" for number in count())
     return next(word for word in words if not any(word in text for text in texts))
 
 
@@ -160,10 +156,25 @@ def visible(text: str) -> str:
 
 def tokens(text: str) -> int:
     """How many a text has, by an estimate."""
-    return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
+    data = text.encode("utf-8", "replace")
+    digits = sum(map(data.count, b"0123456789"))
+    ascii_ = len(data) if text.isascii() else len(text.encode("ascii", "ignore"))
+    sixths = digits * _SIXTHS["digit"] + (ascii_ - digits) * _SIXTHS["ascii"] + (len(data) - ascii_) * _SIXTHS["other"]
+    return -(-sixths // 6)
 
 
-def _source(number: int, hit: Mapping[str, Any], text: str, fence: str) -> str:
+def _messages(fence: str, bounds: str, sources: Sequence[_Numbered], question: str) -> tuple[Message, Message]:
+    parts = [
+        BOUNDS.format(fence=fence, bounds=bounds) if bounds else "",
+        *(_source(source, fence) for source in sources),
+        QUESTION.format(fence=fence, question=question),
+    ]
+    system = SYSTEM.format(fence=fence, refusal=REFUSAL)
+    return {"role": "system", "content": system}, {"role": "user", "content": "".join(parts)}
+
+
+def _source(source: _Numbered, fence: str) -> str:
+    number, hit, text = source
     return SOURCE.format(fence=fence, number=number, head=_head(hit), text=text)
 
 
@@ -180,6 +191,11 @@ def _head(hit: Mapping[str, Any]) -> str:
     return "; ".join(told)
 
 
+def _bounds_of(slugs: Iterable[str], authorities: Mapping[str, Authority]) -> str:
+    told = sorted(set(slugs) & authorities.keys())
+    return "\n".join(line for slug in told for line in _bounds(slug, authorities[slug]))
+
+
 def _bounds(slug: str, authority: Authority) -> list[str]:
     """What a pack says of what it may be relied on for."""
     told = {
@@ -190,9 +206,10 @@ def _bounds(slug: str, authority: Authority) -> list[str]:
     return [f"{slug}: {what}: {label('; '.join(lines), 1000)}" for what, lines in told.items() if lines]
 
 
-def _cut(text: str, size: int) -> str:
-    """The beginning of a text, of at most `size` bytes: whole lines, else whole words, where that is most of it."""
-    part = text.encode()[: max(size, 0)].decode("utf-8", "ignore")
+def _cut(text: str, room: int) -> str:
+    """The beginning of a text, of at most `room` tokens: whole lines, else whole words, where that is most of it."""
+    most = bisect_right(range(len(text) + 1), room, key=lambda length: tokens(text[:length])) - 1
+    part = text[: max(most, 0)]
     if len(part) == len(text):
         return part
     ends = (part.rfind(separator) for separator in "\n ")

@@ -16,12 +16,26 @@ class Slots:
         self.taken = 0
 
     @contextmanager
-    def one(self) -> Generator[None]:
+    def one(self) -> Generator[Slot]:
         """Hold a slot. Raises BusyError when all are taken."""
         if self.taken >= self.count:
             raise BusyError(f"all {self.count} answers at once are being written; ask again in a moment")
-        self.taken += 1
+        slot = Slot(self)
         try:
-            yield
+            yield slot
         finally:
-            self.taken -= 1
+            slot.free()
+
+
+class Slot:
+    """One of them, taken."""
+
+    def __init__(self, slots: Slots) -> None:
+        self._slots: Slots | None = slots
+        slots.taken += 1
+
+    def free(self) -> None:
+        """Give it to the next, if that was not done yet."""
+        if self._slots is not None:
+            self._slots.taken -= 1
+            self._slots = None

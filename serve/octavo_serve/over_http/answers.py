@@ -99,6 +99,8 @@ class Health(TypedDict):
     """By slug; not told to callers without a key where keys are needed."""
     refused: NotRequired[dict[str, str]]
     """Slug to the reason why a pack is not served; as `packs`."""
+    passages: NotRequired[str]
+    """Who finds the passages of answers, where it is not this server; as `packs`."""
 
 
 class Readiness(TypedDict):

@@ -115,8 +115,9 @@ class _Answer:
         Raises what `Answerer.slot` and `events` raise before their first event.
         """
         client = _Client(send, scope.get(ABORT), self._answerer.settings.reader_timeout)
-        with self._answerer.slot(), suppress(_GoneError):
-            events = self._answerer.events(self._asked, self._answerer.retriever(self._view), self._trace_id)
+        with self._answerer.slot() as slot, suppress(_GoneError):
+            retriever = self._answerer.retriever(self._view)
+            events = self._answerer.events(self._asked, retriever, self._trace_id, slot)
             async with aclosing(events):
                 if self._streamed:
                     await self._stream(events, receive, client)

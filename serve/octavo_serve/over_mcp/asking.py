@@ -44,8 +44,8 @@ async def ask(answerer: Answerer, endpoint: Endpoint, request: AskRequest, tell:
     progress = _Progress(tell, answerer.settings.reader_timeout)
     pack: str | None = None
     sources: list[Source] = []
-    with answerer.slot():
-        async with aclosing(answerer.events(asked, answerer.retriever(endpoint.view), trace_id)) as events:
+    with answerer.slot() as slot:
+        async with aclosing(answerer.events(asked, answerer.retriever(endpoint.view), trace_id, slot)) as events:
             async for event in events:
                 data: Any = event.data
                 match event.name:

@@ -352,6 +352,17 @@ async def test_slots_are_as_many_as_the_settings_say(asking: Any) -> None:
         pass
 
 
+@pytest.mark.parametrize("reply", [answer(*SAID), answer("half", CUT)], ids=["done", "error"])
+async def test_whoever_has_the_last_event_finds_the_slot_free(asking: Any, reply: Reply) -> None:
+    ask = asking(reply)
+    taken: list[int] = []
+    with ask.answerer.slot() as slot:
+        async for _ in ask.answerer.events(AskRequest(question=QUESTION), ask.retriever, "", slot):
+            taken.append(ask.answerer.in_flight)
+    assert (set(taken[:-1]), taken[-1]) == ({1}, 0)
+    assert ask.answerer.in_flight == 0
+
+
 async def test_a_question_says_how_many_passages_and_which(asking: Any) -> None:
     ask = asking(answer(*SAID))
     assert len((await ask(k=1))[0].data["sources"]) <= 2  # and what it requires

@@ -216,6 +216,7 @@ def test_a_terminal_shows_that_the_model_reads_then_citations_and_links(built: P
     assert "900 tokens read, 12 written, scripted-1, tiny " in lines[-1]
 
 
+@pytest.mark.slow
 def test_a_terminal_without_colours_gets_plain_text(built: Path) -> None:
     with scripted(answer("Descale it [1].")) as model:
         arguments = ["ask", built, QUESTION, "--pack", "tiny", "--model-url", model.url, "--files", TINY]
@@ -224,6 +225,7 @@ def test_a_terminal_without_colours_gets_plain_text(built: Path) -> None:
     assert "\r" not in shown
 
 
+@pytest.mark.slow
 def test_words_of_a_model_do_not_move_the_cursor_of_a_terminal(built: Path) -> None:
     with scripted(answer("It is\x1b[2J\x1b]0;x\x07 so\rnot \u202eevil [1].")) as model:
         _, shown = on_a_terminal(["ask", built, QUESTION, "--pack", "tiny", "--model-url", model.url])
@@ -234,7 +236,13 @@ def test_words_of_a_model_do_not_move_the_cursor_of_a_terminal(built: Path) -> N
 # Leaving early.
 
 
-@pytest.mark.parametrize("pieces", [(), ("Open the tank",)], ids=["while it reads", "while it writes"])
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        pytest.param((), id="while it reads"),
+        pytest.param(("Open the tank",), id="while it writes", marks=pytest.mark.slow),
+    ],
+)
 def test_ctrl_c_stops_the_model_and_is_exit_130(built: Path, pieces: tuple[str, ...]) -> None:
     with scripted(answer(*pieces, Gate())) as model:
         process = subprocess.Popen(

@@ -60,6 +60,7 @@ WRITTEN = [
     pytest.param("- a\n\n    b [7]", "- a\n\n    b", [7], id="paragraph of a list item"),
     pytest.param("text\n    b [7]", "text\n    b", [7], id="indented line of a paragraph"),
     pytest.param("a ` b [1]\n\nc [7]", "a ` b [1]\n\nc", [7], id="after an unclosed span"),
+    pytest.param("- a ` b\n- c [7] `", "- a ` b\n- c `", [7], id="after a span that ends with its list item"),
     pytest.param("```x``` a [7]", "```x``` a", [7], id="after a span that is no fence"),
     pytest.param("~~~\n[7]\n~~~\na [7]", "~~~\n[7]\n~~~\na", [7], id="after a fence"),
 ]

@@ -19,18 +19,21 @@ from typing import Any
 import pytest
 
 from fakes import DIGEST, FakeLibrary, FakePack
-from listening import listening
+from listening import connected, listening
 from octavo_artifact.errors import NotFoundError, RequestError
+from octavo_artifact.ids import sha256_hex
 from octavo_serve.answering import mcp_connection, mcp_retriever
 from octavo_serve.answering.mcp_retriever import McpEndpoint
 from octavo_serve.answering.retriever import InProcess, RetrievalError, named_for
-from octavo_serve.answering.settings import RetrieverSettings
+from octavo_serve.answering.settings import AnswerSettings, ModelSettings, RetrieverSettings
+from octavo_serve.callers.keys import Key, new_key
 from octavo_serve.callers.views import View
 from octavo_serve.catalog import open_catalog
 from octavo_serve.faces import Workers
 from octavo_serve.requests import SearchRequest, TopicsRequest
 from octavo_serve.settings import ServerSettings
 from running import OCTAVO
+from scripted import answer, scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -86,8 +89,17 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def found(**changes: Any) -> Reply:
-    result = FakePack("pumps").search(QUESTION)
-    return lambda handler: handler.result({"structuredContent": {**result, **changes}, "content": []})
+    """What a pack finds, and what it says of itself."""
+    pack = FakePack("pumps")
+    results: dict[str, Any] = {
+        "ep_search": {**pack.search(QUESTION), **changes},
+        "ep_list_topics": pack.topics(TopicsRequest()),
+    }
+
+    def reply(handler: Handler) -> None:
+        handler.result({"structuredContent": results[handler.message["params"]["name"]], "content": []})
+
+    return reply
 
 
 def failed(text: str) -> Reply:
@@ -405,3 +417,34 @@ async def test_the_authority_of_many_releases_is_bounded(monkeypatch: pytest.Mon
             for digit in "abca":
                 await opened.authority("pumps", digit * 64)
     assert len(running.calls) == 4
+
+
+async def test_a_key_opens_its_own_packs_of_the_other_server_and_no_more():
+    keys = {new_key(): packs for packs in (("pumps",), ("fans", "pumps"), ("*",))}
+    entries = tuple(Key(f"{n}", sha256_hex(key.encode()), packs) for n, (key, packs) in enumerate(keys.items()))
+    one, two, all_ = keys
+    with server(found(reason=None)) as running, scripted(answer("Five years [1].")) as model:
+        answers = AnswerSettings(ModelSettings(model.url), RetrieverSettings(running.url))
+        with listening(FakeLibrary({}), ServerSettings(port=0, keys=entries, answers=answers)) as service:
+            assert service.ask("/readyz").json == {"status": "ready"}
+            assert "passages" not in service.ask("/healthz").json
+            assert "passages" in service.ask("/healthz", one).json
+
+            def asked(key: str, **more: str) -> tuple[int, list[str | None]]:
+                running.asked.clear()
+                body = {"question": "How long does the oil last?", **more}
+                status = service.post("/ask?stream=false", key, body).status
+                return status, [call.get("pack") for call in running.calls if "query" in call]
+
+            assert asked(one) == (200, ["pumps"])
+            assert asked(one, pack="pumps") == (200, ["pumps"])
+            assert asked(one, pack="fans") == (404, [])
+            assert asked(two) == (422, [])
+            assert asked(two, pack="pumps") == (200, ["pumps"])
+            assert asked(two, pack="fans") == (502, ["fans"])  # for the other server answers from pumps
+            assert asked(all_) == (200, [None])
+            async with connected(f"{service.url}/mcp", one) as client:
+                running.asked.clear()
+                refused = await client.call_tool("ep_ask", {"question": "How long?", "pack": "fans"})
+                assert refused.is_error
+                assert running.asked == []

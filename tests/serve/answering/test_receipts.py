@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sys
 from collections.abc import Callable, Generator
 from contextlib import aclosing
 from datetime import date
@@ -14,21 +15,26 @@ from typing import Any, cast
 
 import pytest
 
+from asking import serving
 from octavo_artifact import __version__
 from octavo_artifact.errors import ArtifactError, OctavoError, RequestError
 from octavo_serve.answering.answerer import Answerer
+from octavo_serve.answering.mcp_retriever import McpEndpoint
 from octavo_serve.answering.model import ChatEndpoint, Sampling
 from octavo_serve.answering.prompt import Prompt, make_prompt
 from octavo_serve.answering.proof import prove_answer
 from octavo_serve.answering.receipts import parse_receipt, rebuild, receipt_of, releases_in
 from octavo_serve.answering.results import Receipt
 from octavo_serve.answering.retriever import InProcess
-from octavo_serve.answering.settings import AnswerSettings, ModelSettings
+from octavo_serve.answering.settings import AnswerSettings, ModelSettings, RetrieverSettings
 from octavo_serve.catalog import Catalog, open_catalog
+from octavo_serve.cli import main
 from octavo_serve.faces import Workers
 from octavo_serve.introduction import authority_of
 from octavo_serve.requests import AskRequest, SearchRequest
-from running import LIGHTHOUSE, ROOT, TINY, octavo
+from octavo_serve.results import Hit
+from octavo_serve.settings import ServerSettings
+from running import LIGHTHOUSE, ROOT, TINY, Serving, octavo
 from scripted import answer, scripted
 
 DAY = date(2027, 11, 1)
@@ -345,50 +351,96 @@ FORMS: dict[str, tuple[Callable[[dict[str, Any]], str], int]] = {
 }
 
 
+@pytest.fixture
+def verify(formats: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Verify:
+    """The command over a file: its exit code, what it prints, and what it complains of."""
+
+    def run(text: str, *options: str) -> tuple[int, str, str]:
+        (tmp_path / "answer").write_text(text)
+        code = main(["verify-answer", str(tmp_path / "answer"), "--dist", str(formats), *options])
+        sys.stdout.flush()
+        told = capfd.readouterr()
+        return code, told.out, told.err
+
+    return run
+
+
+Verify = Callable[..., tuple[int, str, str]]
+
+
 @pytest.mark.parametrize("form", FORMS)
-def test_the_command_takes_an_answer_in_every_form(
-    answered: dict[str, Any], formats: Path, tmp_path: Path, form: str
-) -> None:
+def test_the_command_takes_an_answer_in_every_form(answered: dict[str, Any], verify: Verify, form: str) -> None:
     write, lines = FORMS[form]
-    (tmp_path / "answer").write_text(write(answered))
-    done = octavo("verify-answer", tmp_path / "answer", "--dist", formats)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert len(done.stdout.splitlines()) == lines, done.stdout
+    code, shown, told = verify(write(answered))
+    assert (code, told) == (0, "")
+    assert len(shown.splitlines()) == lines, shown
 
 
-def test_the_command_prints_the_prompt_whose_hash_the_receipt_has(answered: dict[str, Any], formats: Path) -> None:
-    done = octavo("verify-answer", "--dist", formats, "--prompt", input=json.dumps(answered))
-    assert sha256(done.stdout.encode()).hexdigest() == answered["receipt"]["prompt_sha256"]
-    system, user = json.loads(done.stdout)
+def test_the_command_prints_the_prompt_whose_hash_the_receipt_has(answered: dict[str, Any], verify: Verify) -> None:
+    _, shown, _ = verify(json.dumps(answered), "--prompt")
+    assert sha256(shown.encode()).hexdigest() == answered["receipt"]["prompt_sha256"]
+    system, user = json.loads(shown)
     assert (system["role"], user["role"]) == ("system", "user")
-    forged = {**answered, "answer": "It is safe."}
-    done = octavo("verify-answer", "--dist", formats, "--prompt", input=json.dumps(forged))
-    assert (done.returncode, done.stdout) == (1, "")
+    assert verify(json.dumps({**answered, "answer": "It is safe."}), "--prompt")[:2] == (1, "")
 
 
-def test_the_command_tells_what_holds_and_what_does_not(answered: dict[str, Any], formats: Path) -> None:
-    forged = {**answered, "answer": "It is safe."}
-    done = octavo("verify-answer", "--dist", formats, "--json", input=json.dumps(forged))
-    told = json.loads(done.stdout)
-    assert done.returncode == 1
+def test_the_command_tells_what_holds_and_what_does_not(answered: dict[str, Any], verify: Verify) -> None:
+    code, shown, _ = verify(json.dumps({**answered, "answer": "It is safe."}), "--json")
+    told = json.loads(shown)
+    assert code == 1
     assert told["error"].startswith("answer: ")
     assert told["holds"][-1].startswith("the prompt is made again")
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "told"),
+    ("given", "told"),
     [
-        ("", 2, "not JSON"),
-        ("[]", 2, "no answer in it"),
-        ("7", 2, "no answer in it"),
-        ('{"success": false, "data": null}', 2, "no answer in it"),
-        ('{"receipt": null, "reason": "no_relevant_passage"}', 2, "refused without a prompt (no_relevant_passage)"),
-        ('{"receipt": {}}', 2, "receipt: "),
-        ("event: done\ndata: {\n\n", 2, "not JSON"),
-        ("data: 7\n\n", 2, "no answer in it"),
+        ("", "not JSON"),
+        ("[]", "no answer in it"),
+        ("7", "no answer in it"),
+        ('{"success": false, "data": null}', "no answer in it"),
+        ('{"receipt": null, "reason": "no_relevant_passage"}', "refused without a prompt (no_relevant_passage)"),
+        ('{"receipt": {}}', "receipt: "),
+        ("event: done\ndata: {\n\n", "not JSON"),
+        ("data: 7\n\n", "no answer in it"),
     ],
 )
-def test_the_command_says_when_it_was_given_no_answer(given: str, code: int, told: str) -> None:
-    done = octavo("verify-answer", input=given)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert told in done.stderr
+def test_the_command_says_when_it_was_given_no_answer(verify: Verify, given: str, told: str) -> None:
+    code, shown, complaint = verify(given)
+    assert (code, shown) == (2, "")
+    assert told in complaint
+
+
+# Answers of servers.
+
+
+def test_what_a_server_streams_is_proven_as_it_was_received(catalog: Catalog, verify: Verify) -> None:
+    script = answer("The display shows E-17 when the tank is empty [1].", usage=(900, 12))
+    with scripted(script) as model:
+        settings = ServerSettings(port=0, answers=AnswerSettings(ModelSettings(model.url)))
+        body = json.dumps({"question": "the display shows E-17", "pack": "tiny"}).encode()
+        with serving(catalog, settings) as client:
+            streamed = client("/ask", "POST", {"Content-Type": "application/json"}, body)
+            at_once = client("/ask", "POST", {"Content-Type": "application/json"}, body, stream="false")
+    for got in (streamed, at_once):
+        code, shown, told = verify(got.body.decode())
+        assert (code, told) == (0, ""), got.body
+        assert shown.endswith("the evidence of citations stands in their sources: 1\n")
+
+
+def test_prompts_of_passages_that_came_over_mcp_are_made_again(server: Serving, built: Path) -> None:
+    async def found() -> list[Hit]:
+        endpoint = McpEndpoint(RetrieverSettings(url=f"{server.address}/mcp"), None, 20)
+        try:
+            search = SearchRequest(query="the display shows E-17", gate="off", max_results=8, as_of=DAY)
+            return (await endpoint.search(search))["results"]
+        finally:
+            await endpoint.close()
+
+    hits = asyncio.run(found())
+    assert len(hits) > 2
+    packs = open_catalog(built).packs.values()
+    told = {pack.slug: bounds for pack in packs if (bounds := authority_of(pack.manifest.pack["metadata"]))}
+    for room in (700, 4000):
+        prompt = make_prompt("the display shows E-17", hits, told, seed="seed", room=room)
+        assert rebuild(receipt(prompt), releases_in(built)).messages == prompt.messages

@@ -12,10 +12,12 @@ The words are English ones: in other languages nothing is found.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from octavo_artifact.text import DEFAULT_LANGUAGE, LATIN
+from octavo_serve.answering.citations.quantities import NUMBER_WORDS
 from octavo_serve.answering.citations.words import Word, common
 from octavo_serve.lexical import stem
 
@@ -27,13 +29,16 @@ _REACH_OVER = frozenset(
     " have having is it its just longer many may might much must need only or our she should some such the their them"
     " there these they this those to very was we were will would yet you your".split()
 )
-"""Words between a negation and the word that it is about; adverbs in -ly are others."""
+"""Words between a negation and the word that it is about."""
+_SKIPPED = re.compile(r"\d+|\w{3,}ly")
+"""So are figures, and adverbs."""
 _BREAKS = frozenset(
     "although because but if since so that than then though unless when where whereas which while who".split()
 )
 """Words that a negation does not reach over."""
-_MADE_ANOTHER = frozenset("but earlier fewer later least less more most only".split())
-"""Words right behind a negation that make it none: `not only`, `no more than`."""
+_MADE_NONE = frozenset(("but", "only"))
+_COMPARING = frozenset("earlier fewer later less more".split())
+"""Words behind a negation that make it none: `not only`, and with `than` a bound, `no more than`."""
 _OF_SUBJECTS = frozenset(("neither", "no"))
 _AUXILIARIES = frozenset(
     "are be been can could did do does had has have is may might must need needs should was were will would".split()
@@ -217,7 +222,7 @@ def _negated(words: Sequence[Word]) -> set[int]:
     """The places of the words that a negation is about."""
     found: set[int] = set()
     for place, word in enumerate(words):
-        if word.text in _NEGATIONS and words[place + 1 : place + 2] and words[place + 1].text not in _MADE_ANOTHER:
+        if word.text in _NEGATIONS:
             found ^= set(_about(words, place))
     return found
 
@@ -230,7 +235,11 @@ def _about(words: Sequence[Word], negation: int) -> list[int]:
         at = _behind_subject(words, at)
     while at < len(words) and not words[at].broken and words[at].text not in _BREAKS:
         text = words[at].text
-        if text in _REACH_OVER or (text.endswith("ly") and len(text) > 4):
+        if text in _MADE_NONE or (
+            text in _COMPARING and "than" in (each.text for each in words[at + 1 : at + 1 + _THAN])
+        ):
+            break
+        if text in _REACH_OVER or text in _COMPARING or text in NUMBER_WORDS or _SKIPPED.fullmatch(text):
             at += 1
             continue
         found.append(at)

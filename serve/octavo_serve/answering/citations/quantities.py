@@ -97,6 +97,8 @@ _HEDGE = re.compile(
     r"(?:about|around|roughly|approximately|approx\.?|nearly|almost|circa|ca\.|some|[~≈])\s?\Z", re.IGNORECASE
 )
 _COUNTED = re.compile(r"(?:step|steps|item|point|rule|option)\s\Z", re.IGNORECASE)
+_INTRODUCES = re.compile(r"(?:[\s-][^\W\d_]+){1,4}:\s")
+"""What is counted and then listed: `three modes: refuse, flag and off`."""
 _DAY_MONTH = re.compile(r"\s?([^\W\d_]{3,9})\b")
 _MONTH_DAY = re.compile(r"\b([^\W\d_]{3,9})\.?\s\Z")
 _ISO_DATE = re.compile(r"\b\d{4}-(\d{2})(?:-\d{2})?\b")
@@ -114,11 +116,11 @@ class Quantity:
     """The dimension; empty when the unit is none that is known, as in `40 digits`."""
     start: int
     end: int
-    """Characters of the text, without the unit."""
+    """Characters of the text, with a unit that is known."""
     rough: bool = False
     """Whether the text says that it is about so much."""
     claimed: bool = True
-    """Whether it is a statement of how many; `one` often is not, and `step 3` counts nothing."""
+    """Whether it is a statement of how many: `one` often is not, `step 3` counts nothing, and who lists may count."""
 
     def says(self, other: Quantity) -> bool:
         """Whether `other` may stand for this."""
@@ -146,7 +148,7 @@ def quantities(text: str) -> list[Quantity]:
 
 def _figures(text: str, match: re.Match[str]) -> Quantity | None:
     written = float(re.sub(r"[^\d.]", "", match["figures"])) * (-1 if match["minus"] else 1)
-    end = match.end("figures")
+    end = match.end()
     unit: tuple[str, float] | None = None
     if match["kilo"]:
         written *= 1000
@@ -156,8 +158,8 @@ def _figures(text: str, match: re.Match[str]) -> Quantity | None:
             return None
     if match["currency"]:
         unit = _UNITS[match["currency"]]
-    elif unit is None and (after := _UNIT.match(text, match.end())):
-        unit = _unit(after["unit"])
+    elif unit is None and (after := _UNIT.match(text, end)) and (unit := _unit(after["unit"])):
+        end = after.end()
     dimension, factor = unit or ("", 1.0)
     before = text[max(0, match.start() - 16) : match.start()]
     return Quantity(
@@ -196,12 +198,14 @@ def _word(text: str, match: re.Match[str], before: list[Quantity]) -> Quantity |
     if last and last.written in range(20, 100, 10) and written < 10 and text[last.start : last.start + 1].isalpha():
         before[-1] = replace(last, written=last.written + written, value=last.written + written, end=match.end())
         return None
-    dimension, factor = "", 1.0
-    if after := _UNIT.match(text, match.end()):
-        dimension, factor = _unit(after["unit"]) or ("", 1.0)
+    end = match.end()
+    unit = None
+    if (after := _UNIT.match(text, end)) and (unit := _unit(after["unit"])):
+        end = after.end()
+    dimension, factor = unit or ("", 1.0)
     rough = bool(_HEDGE.search(text[max(0, match.start() - 16) : match.start()]))
-    claimed = word not in ("one", "zero", "fifth", "tenth")
-    return Quantity(written, written * factor, dimension, match.start(), match.end(), rough, claimed)
+    claimed = word not in ("one", "zero", "fifth", "tenth") and (unit is not None or not _INTRODUCES.match(text, end))
+    return Quantity(written, written * factor, dimension, match.start(), end, rough, claimed)
 
 
 def _unit(name: str) -> tuple[str, float] | None:

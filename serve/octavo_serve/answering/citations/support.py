@@ -10,10 +10,12 @@ A sentence is supported when
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +31,18 @@ from octavo_serve.answering.citations.words import Word, alike, common, words
 Encode = Callable[[str], NDArray[np.float32]]
 """The vector of a text: float32 [dim], unit length."""
 
+Reason = Literal["terms", "meaning", "number", "negation"]
+
 MAX_SENTENCE = 2_000
 """Characters of a sentence that are checked."""
+_ATTRIBUTION = re.compile(
+    r"(?:according to|based on|as (?:described|explained|mentioned|noted|shown|stated) (?:by|in))(?: the)?"
+    r"(?: (?:cited|given|provided))?(?: (?:context|docs|documentation|documents?|passages?|sources?|text))?\s*[,:]\s*"
+    r"|the (?:context|docs|documentation|documents?|passages?|sources?|text)"
+    r" (?:(?:describes|explains|mentions|notes|says|states)(?: that)?|(?:explain|mention|note|say|state) that)\s+",
+    re.IGNORECASE,
+)
+"""What says whence a claim is and belongs to none."""
 WIDEST = 3
 """Neighbouring parts of a passage that may be evidence together."""
 WIDER = 0.03
@@ -48,6 +60,8 @@ NEAR_CLAIM, NEAR_FOUND = 5, 8
 """Content words on either side of a number that say what it is the number of; a passage is less to the point."""
 SUBJECT = 4
 """First words of a part, which say what a row or an item is about."""
+FEW = 2
+"""Words near a number up to which those of the headings may say what it is the number of."""
 LIKELIER = 2
 """Words by which another number of the same unit must be nearer to what is claimed to be what is meant."""
 MAX_NUMBERS = 32
@@ -63,7 +77,7 @@ class Verdict:
     """What comes of a check."""
 
     supported: bool
-    reason: str | None
+    reason: Reason | None
     """Why not: the passage lacks its words or literals (`terms`), is not near in `meaning`, has another `number`, or
     says the opposite (`negation`).
     """
@@ -122,7 +136,9 @@ def check(sentence: str, passage: str, encode: Encode | None = None, context: st
     `context` is the passage's title and headings: their words count as the passage's, but are no evidence. A sentence
     that claims nothing ("Yes.") is supported. Raises what `encode` raises.
     """
-    claim, source = _claim(sentence[:MAX_SENTENCE]), _passage(passage, context)
+    attribution = _ATTRIBUTION.match(sentence)
+    claim = _claim(sentence[attribution.end() if attribution else 0 :][:MAX_SENTENCE])
+    source = _passage(passage, context)
     if not claim.stems and not claim.numbers and not claim.literals:
         return Verdict(True, None, 1.0, (0, 0))
     masks = _masks(claim.stems, source)
@@ -137,7 +153,7 @@ def check(sentence: str, passage: str, encode: Encode | None = None, context: st
         cosine, span = _nearest(claim, source, shares, span, encode)
         score = (everywhere + max(0.0, cosine)) / 2
         enough = score >= ENOUGH
-    reason = None
+    reason: Reason | None = None
     if not enough:
         reason = "terms" if everywhere < ENOUGH_WORDS else "meaning"
     elif any(not _has_literal(source, literal) for literal in claim.literals):
@@ -254,7 +270,8 @@ def _letters(text: str) -> str:
 
 def _has_literal(source: _Passage, literal: str) -> bool:
     """Whether a literal stands in the passage, or all the words that it is made of do."""
-    if (letters := _letters(literal)) and letters in source.letters:
+    letters = _letters(literal)
+    if letters in source.letters if letters else literal in source.text:
         return True
     made_of = [word.stem for word in words(literal) if word.is_content]
     return bool(made_of) and all(stem in source.stems for stem in made_of)
@@ -264,17 +281,16 @@ def _has_number(source: _Passage, claimed: _Number) -> bool:
     """Whether the number stands in the passage, near to the words around it, and no other nearer."""
     if any(claimed.quantity.says(quantity) for quantity in source.given):
         return True
-    nearest = -1
-    rivals: set[frozenset[str]] = set()
+    same, others = set[frozenset[str]](), set[frozenset[str]]()
     for found in source.numbers:
+        near = found.near if len(found.near) > FEW else found.near | source.context
         if claimed.quantity.says(found.quantity):
-            nearest = max(nearest, common(claimed.near, found.near | source.context))
+            same.add(near)
         elif found.quantity.unit == claimed.quantity.unit:
-            rivals.add(found.near)
-    if nearest < min(1, len(claimed.near)):
-        return False
-    others = max((common(claimed.near, near | source.context) for near in rivals), default=0)
-    return others < nearest + LIKELIER
+            others.add(near)
+    nearest = max((common(claimed.near, near) for near in same), default=0)
+    other = max((common(claimed.near, near) for near in others), default=0)
+    return bool(same) and (nearest > 0 or not claimed.near) and other < nearest + LIKELIER
 
 
 def _relevant(

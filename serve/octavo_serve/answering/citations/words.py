@@ -17,20 +17,23 @@ _ALIKE = 0.8
 """Of two stems that begin alike, the part of the shorter that they share if they are of one word."""
 
 FUNCTION_WORDS = STOP_WORDS | frozenset(
-    "actually alone along already also although always among amount another anyone anything anyway around because"
-    " become becomes besides between both ca cannot come comes each either else enough especially etc even ever"
-    " every everyone everything exactly except far further get gets getting given gives go goes gone got happen"
-    " happens hence hereby however instead itself just keep keeps kept know known let lets like likely made make"
-    " makes making many may means meant merely might mine more moreover most mostly much must namely near need"
-    " needed needs neither never nevertheless none nor nothing now often once others otherwise ought per perhaps"
-    " put puts quite rather really said same say says see seem seems several shall simply since something"
-    " sometimes soon still take taken takes than thing things though through throughout thus till together too"
-    " toward towards unless unlike upon use used useful uses using usual usually various versus via want wants way"
-    " ways well whatever whenever where whereas wherever whether whichever whoever whole whose within without wo"
-    " yet yours yourself".split()
+    "accordingly actually additionally alone along already also although always among amount another anyone"
+    " anything anyway around basically because become becomes besides between both ca cannot certainly come comes"
+    " consequently each either else enough especially essentially etc even ever every everyone everything exactly"
+    " example examples except far finally further furthermore generally get gets getting given gives go goes gone"
+    " got happen happens hence hereby however indeed instance instead itself just keep keeps kept know known let"
+    " lets like likely made make makes making many may means meant merely might mine more moreover most mostly"
+    " much must namely near need needed needs neither never nevertheless none nor note nothing now often ok okay"
+    " once others otherwise ought overall particular particularly per perhaps please put puts quite rather really"
+    " said same say says see seem seems several shall simply since something sometimes soon specifically still"
+    " sure take taken takes than therefore thing things though through throughout thus till together too toward"
+    " towards typically unless unlike upon use used useful uses using usual usually various versus via want wants"
+    " way ways well whatever whenever where whereas wherever whether whichever whoever whole whose within without"
+    " wo yes yet yours yourself".split()
 )
 """Words that carry no topic in a statement; what they say of its polarity is `polarity`'s."""
 
+_NO_CONTENT = FUNCTION_WORDS | NUMBER_WORDS
 _WORD = re.compile(
     r"(?P<breaks>[.;:,!?()\[\]{}|\n\"“”–—]+)|n['’]t(?!\w)|[^\W_]+?(?=n['’]t(?!\w))|[^\W_]+", re.IGNORECASE
 )
@@ -49,11 +52,8 @@ class Word:
     """Of its characters."""
     broken: bool
     """Whether punctuation stands between it and the word before it."""
-
-    @property
-    def is_content(self) -> bool:
-        """Whether it says what the text is about. Numbers do not: they are compared as such."""
-        return self.text not in FUNCTION_WORDS and self.text not in NUMBER_WORDS and not self.text.isdecimal()
+    is_content: bool
+    """Whether it says what the text is about. Numbers do not: they are compared as such."""
 
 
 def words(text: str) -> list[Word]:
@@ -73,18 +73,24 @@ def words(text: str) -> list[Word]:
     told: list[Word] = []
     for (word, start, cut), stemmed in zip(found, stems, strict=True):
         if word.isascii():
-            told.append(Word(word.lower(), stemmed, start, cut))
+            lower = word.lower()
+            told.append(Word(lower, stemmed, start, cut, lower not in _NO_CONTENT and not lower.isdecimal()))
         else:
-            told += [Word(term, term, start, cut) for term in terms_of(word, DEFAULT_LANGUAGE, stem)]
+            told += [
+                Word(term, term, start, cut, not term.isdecimal()) for term in terms_of(word, DEFAULT_LANGUAGE, stem)
+            ]
     return told
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two stems may be of one word: one begins the other, or they have most of their letters in common."""
+    """Whether two stems may be of one word: one begins the other, or they begin with most of their letters alike.
+
+    With figures in it a stem is alike to itself only.
+    """
     if one == other:
         return True
     shorter = min(len(one), len(other))
-    if shorter < _COMMON_PREFIX - 1 or one[:4] != other[:4]:
+    if shorter < _COMMON_PREFIX - 1 or one[:4] != other[:4] or not (one.isalpha() and other.isalpha()):
         return False
     common = next((place for place in range(shorter) if one[place] != other[place]), shorter)
     return common == shorter or (common >= _COMMON_PREFIX and common >= _ALIKE * shorter)
