@@ -277,6 +277,7 @@ function warnings(done, sources) {
     old.length && notice(`It rests on ${old.length === 1 ? "a source that is" : "sources that are"} expired or due to be verified again: ${old.map((source) => source.number).join(", ")}.`),
     done.truncated && notice("The answer was cut where the model's limit is."),
     done.missing.includes("encoder") && notice("Meaning could not be compared: only words were matched."),
+    done.missing.includes("citation_encoder") && notice("The citations were checked by their words only."),
     done.missing.includes("citation_check") && notice("Nobody has checked the citations."),
   ].filter(Boolean);
 }
