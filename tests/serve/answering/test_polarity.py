@@ -32,6 +32,8 @@ def contradicts(sentence: str, passage: str) -> bool:
         ("The list is unsorted here.", "The list is sorted here."),
         ("No device has to be paired.", "Each device has to be paired."),
         ("Files are neither copied nor moved.", "Files are moved."),
+        ("The field is not used.", "The field is used."),
+        ("A block may not have 20,000 values.", "A block may have 20,000 values."),
     ],
 )
 def test_the_opposite_is_told(sentence: str, passage: str) -> None:

@@ -16,9 +16,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from octavo_artifact.text import DEFAULT_LANGUAGE, LATIN
+from octavo_artifact.text import DEFAULT_LANGUAGE, LATIN, STOP_WORDS
 from octavo_serve.answering.citations.quantities import NUMBER_WORDS
-from octavo_serve.answering.citations.words import Word, common
+from octavo_serve.answering.citations.words import FUNCTION_WORDS, Word, common
 from octavo_serve.lexical import stem
 
 _NEGATIONS = frozenset(
@@ -44,6 +44,11 @@ _AUXILIARIES = frozenset(
     "are be been can could did do does had has have is may might must need needs should was were will would".split()
 )
 """Verbs behind a subject: in `no device has to be paired` the negation is about the pairing."""
+
+_ADVICE = frozenset(("use", "uses", "using"))
+"""`Don't use it` advises, and a passage may advise against it in any words."""
+_PREDICATES = FUNCTION_WORDS - STOP_WORDS - _NEGATIONS - _REACH_OVER - _BREAKS - _ADVICE
+"""Words that say too little to be looked for, but can be negated: `is not used`."""
 
 _SIDED = frozenset("above after before below".split())
 _THAN = 3
@@ -170,7 +175,7 @@ def signs(words: Sequence[Word]) -> tuple[Sign, ...]:
     found: list[Sign] = []
     for place, word in enumerate(words):
         turned = place in negated
-        if word.is_content:
+        if word.is_content or word.text in _PREDICATES:
             found += (Sign(stemmed, own != turned, word.stem, around) for stemmed, own in _of_itself(word))
         following = [each.text for each in words[place + 1 : place + 1 + _THAN]]
         text = _PHRASES.get((word.text, following[0]), word.text) if following else word.text
