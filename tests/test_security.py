@@ -44,11 +44,15 @@ THREATS = {
         "test_security.py::test_health_tells_a_strange_host_the_status_only",
         "serve/over_http/test_edge.py::test_another_host_is_refused_and_the_setting_named",
         "serve/over_http/test_edge.py::test_pages_may_call_from_known_origins_only",
+        "serve/answering/test_ask_over_http.py::test_strangers_are_refused_before_a_model_is_asked",
     ],
     "Host-header redirect": ["test_security.py::test_nothing_is_ever_redirected"],
     "Unbounded SSE": [
         "test_security.py::test_a_thousand_clients_that_want_a_stream_leave_nothing_behind",
         "serve/over_http/test_edge.py::test_mcp_is_spoken_by_post_only",
+        "serve/answering/test_ask_over_http.py::test_b38_what_is_over_the_limit_is_refused_at_once",
+        "serve/answering/test_ask_over_http.py::test_b38_a_client_that_leaves_leaves_no_task",
+        "serve/answering/test_ask_over_http.py::test_b38_a_client_that_does_not_read_is_left",
     ],
     "Slow body / slowloris": [
         "test_security.py::test_slow_clients_are_given_up_and_keep_nobody_waiting",
@@ -59,6 +63,8 @@ THREATS = {
     "Oversized body": [
         "test_security.py::test_a_body_beyond_the_limit_is_refused_unparsed",
         "serve/callers/test_access.py::test_the_body_is_bounded_before_the_key_is_asked_for",
+        "serve/answering/test_ask_over_http.py::test_a_body_over_16_kib_is_refused_by_its_length_alone",
+        "serve/answering/test_ask_over_http.py::test_a_body_over_16_kib_is_refused_as_it_comes",
     ],
     "Batch bomb": ["test_security.py::test_a_batch_is_one_small_refusal"],
     "Deep JSON, huge ints, NaN, bad UTF-8, lone surrogates": [
@@ -83,6 +89,7 @@ THREATS = {
     "Token passthrough / audience": [
         "serve/callers/test_another_pack.py::test_over_http_a_foreign_pack_answers_as_one_that_is_not_there",
         "serve/callers/test_another_pack.py::test_over_mcp_a_foreign_pack_answers_as_one_that_is_not_there",
+        "serve/answering/test_ask_over_http.py::test_a_pack_of_others_is_as_one_that_is_not_there",
         "serve/callers/test_oauth.py::test_a_token_for_an_endpoint_is_good_there_only",
         "serve/callers/test_oauth.py::test_every_bad_token_is_refused_alike_over_http_and_mcp",
         "serve/callers/test_oauth.py::test_a_token_in_the_query_is_refused_with_the_header_and_without",
@@ -94,6 +101,7 @@ THREATS = {
     "Cache leaks": [
         "test_security.py::test_what_is_behind_a_key_is_never_kept_for_others",
         "test_security.py::test_answers_to_posts_are_never_kept",
+        "serve/answering/test_ask_over_http.py::test_nothing_that_is_said_to_a_question_may_be_kept",
     ],
     "Path traversal in resource URIs": [
         "test_security.py::test_whatever_leads_out_of_the_pack_is_not_found_in_the_same_words",
@@ -131,6 +139,7 @@ THREATS = {
     "Error/info leak": [
         "test_security.py::test_no_answer_tells_of_the_machine_or_the_code",
         "serve/over_mcp/test_app.py::test_a_failure_of_the_server_is_not_explained_to_the_client",
+        "serve/answering/test_ask_over_http.py::test_whatever_fails_in_the_server_ends_the_stream_with_an_error",
         "serve/over_http/test_app.py::test_a_failure_of_the_server_is_not_explained_to_the_client",
     ],
     "Log injection/secrets": [
@@ -153,6 +162,7 @@ THREATS = {
         "test_security.py::test_no_answer_to_a_bad_request_is_large",
         "serve/callers/test_access.py::test_a_key_may_ask_so_often_and_is_told_when_again",
         "serve/callers/test_access.py::test_without_keys_an_address_is_counted",
+        "serve/answering/test_ask_over_http.py::test_questions_are_counted_as_all_requests_are",
     ],
 }
 

@@ -80,7 +80,8 @@ class Edge:
             page = page if page in self._origins else None
             send = shared(send, page)
             if page is not None:
-                refusal = preflight(scope, "POST" if is_mcp(scope["path"]) else "GET, HEAD, POST")
+                posted = is_mcp(scope["path"]) or is_ask(scope["path"])
+                refusal = preflight(scope, "POST" if posted else "GET, HEAD, POST")
         refusal = refusal or self._refuse_request(scope, sender)
         if refusal is None and scope["method"] == "POST":
             scope = {**scope, "headers": [_without_ows(header) for header in scope["headers"]]}

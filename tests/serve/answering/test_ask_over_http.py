@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from listening import Running, listening
+from listening import Running, listening, swapped
 from octavo_artifact.ids import sha256_hex
 from octavo_serve.answering.prompt import REFUSAL
 from octavo_serve.answering.settings import AnswerSettings, ModelSettings
 from octavo_serve.callers.keys import Key, new_key
+from octavo_serve.callers.rates import RateLimit
 from octavo_serve.catalog import Catalog, open_catalog
 from octavo_serve.over_http.app import create_app
 from octavo_serve.over_http.asking import event_of
@@ -277,6 +278,64 @@ def test_a_key_asks_only_what_it_opens(catalog: Catalog):
         assert ask.whole(key=key).json["data"]["pack"] == "lighthouse"
         assert ask.whole(key=notes, pack="lighthouse").status == 404
         assert ask.whole(key=notes).json["data"]["pack"] == "notes"
+
+
+@pytest.mark.parametrize("target", ["/ask", "/ask?stream=false"])
+def test_a_pack_of_others_is_as_one_that_is_not_there(catalog: Catalog, target: str):
+    key = new_key()
+    keys = (Key("one", sha256_hex(key.encode()), ("notes",)),)
+    digest = catalog.packs["lighthouse"].digest
+    with asking(catalog, answer(SAID), keys=keys) as ask:
+
+        def alike(names: Sequence[str], fields: Callable[[str], dict[str, Any]]) -> bool:
+            said = [swapped(ask.post(key=key, **fields(name)), name) for name in names]
+            assert {status for status, _, _ in said} == {404}
+            return all(each == said[0] for each in said)
+
+        names = ("lighthouse", "lighthorse", f"lighthouse@{digest}", f"lighthouse@{'0' * 64}")
+        assert alike(names, lambda name: {"target": target, "pack": name})
+        assert alike(names, lambda name: {"target": target.replace("/ask", f"/packs/{name}/ask")})
+        assert ask.model.requests == []
+
+
+PAGE = "https://app.example.org"
+
+
+@pytest.mark.parametrize("target", ["/ask", "/ask?stream=false"])
+def test_strangers_are_refused_before_a_model_is_asked(catalog: Catalog, target: str):
+    body = json.dumps({"question": QUESTION}).encode()
+    with asking(catalog, answer(SAID), allowed_origins=(PAGE,)) as ask:
+        said = [
+            ask.server.ask(target, method="POST", body=body, headers=headers)
+            for headers in ([("Origin", b"https://evil.example")], [("Origin", b"null")])
+        ]
+        with socket.create_connection(address_of(ask.server)) as client:
+            client.sendall(f"POST {target} HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n".encode())
+            strange = client.recv(4096)
+        assert ask.model.requests == []
+        friend = ask.server.ask(target, method="POST", body=body, headers=[("Origin", PAGE.encode())])
+    assert [each.status for each in said] == [403, 403]
+    assert all(each.json["error" if "stream" in target else "detail"] for each in said)
+    assert all("access-control-allow-origin" not in each.headers for each in said)
+    assert strange.startswith(b"HTTP/1.1 421 ")
+    assert (friend.status, friend.headers["access-control-allow-origin"]) == (200, PAGE)
+
+
+@pytest.mark.parametrize("target", ["/ask", "/ask?stream=false"])
+def test_nothing_that_is_said_to_a_question_may_be_kept(good: Asking, target: str):
+    bodies: list[Any] = [{"question": QUESTION}, {"question": UNRELATED}, {}, {"question": QUESTION, "pack": "pumps"}]
+    answered = [good.post(body, target) for body in bodies]
+    assert [each.status for each in answered] == [200, 200, 422, 404]
+    assert {each.headers["cache-control"] for each in answered} == {"no-store"}
+
+
+@pytest.mark.parametrize("target", ["/ask", "/ask?stream=false"])
+def test_questions_are_counted_as_all_requests_are(catalog: Catalog, target: str):
+    with asking(catalog, answer(SAID), rate_limit=RateLimit(1, 3600)) as ask:
+        said = [ask.post(target=target) for _ in range(2)]
+    assert [each.status for each in said] == [200, 429]
+    assert int(said[1].headers["retry-after"]) >= 1
+    assert said[1].json["error" if "stream" in target else "detail"]
 
 
 def address_of(server: Running) -> tuple[str, int]:

@@ -30,7 +30,9 @@ def names(header: str) -> set[str]:
     return {name.strip().lower() for name in header.split(",")}
 
 
-@pytest.mark.parametrize(("path", "methods"), [(SEARCH, "GET, HEAD, POST"), (MCP, "POST"), ("/mcp", "POST")])
+@pytest.mark.parametrize(
+    ("path", "methods"), [(SEARCH, "GET, HEAD, POST"), *((path, "POST") for path in (MCP, "/mcp", "/ask"))]
+)
 def test_a_browser_may_ask_before_it_has_a_key(keyed: Ask, path: str, methods: str) -> None:
     asked = "authorization,content-type,mcp-protocol-version,mcp-method,mcp-name,mcp-param-region"
     answer = keyed(

@@ -148,7 +148,10 @@ def check(sentence: str, passage: str, encode: Encode | None = None, context: st
     first, last = _best_window(parts, given, claim.stems)
     span = (source.parts[first].start, source.parts[last].end) if source.parts else (0, 0)
     score, enough = everywhere, everywhere >= ENOUGH_WORDS
-    if encode is not None and source.parts:
+    if encode is not None and (everywhere + 1) / 2 < ENOUGH:
+        # whatever the encoder says; most of the passages that a sentence does not cite are such
+        score = everywhere / 2
+    elif encode is not None and source.parts:
         shares = [_share(part | given, claim.stems) for part in parts]
         cosine, span = _nearest(claim, source, shares, span, encode)
         score = (everywhere + max(0.0, cosine)) / 2
