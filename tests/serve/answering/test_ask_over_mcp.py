@@ -258,7 +258,7 @@ async def test_a_client_that_does_not_read_what_it_is_told_loses_its_slot(model:
         await asyncio.Event().wait()
 
     with pytest.raises(UnavailableError, match="does not read"):
-        await ask(answerer, Endpoint(FakeLibrary({"pumps": FakePack("pumps")})), AskRequest(**QUESTION), tell)
+        await ask(answerer, Endpoint(FakeLibrary({"pumps": FakePack("pumps")})), AskRequest(question="How long?"), tell)
     assert answerer.in_flight == 0
     await answerer.close()
     workers.close()
