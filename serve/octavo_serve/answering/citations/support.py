@@ -50,8 +50,8 @@ WIDER = 0.03
 COMPARED = 8
 """Parts, those with most of the words, whose meaning is compared."""
 
-# On the labelled pairs for development (evals/answers/support.yaml) precision is above .95 from .55 to .68 of either, and
-# F1 the highest at .66 (.94).
+# On the labelled pairs for development (evals/answers/support.yaml) precision is above .95 from .55 to .68 of either,
+# and F1 the highest at .66 (.94).
 ENOUGH_WORDS = 0.66
 """Share of a sentence's words that a passage must have."""
 ENOUGH = 0.66
