@@ -100,12 +100,16 @@ def task_gate():
         folder, new = EVALS / slug, STATE / "eval" / f"{slug}.answers.json"
         cases, release = f"--cases {folder}/answers.yaml", f"--dist {DIST} --release {{digest}}"
         floors = f"--floors {folder}/answers.floors.yaml"
+        # a model's answers take a quarter of an hour, so it is not asked anew
+        others = [
+            f"{BIN}/octavo eval gate check {path} {cases} --floors {path.with_suffix('.floors.yaml')}"
+            for path in sorted(folder.glob("answers.*.json"))
+            if path.name != "answers.quoting.json"
+        ]
         yield {
             "name": f"{slug}:answers",
             "actions": [
-                # its answers take a quarter of an hour, so it is not asked anew
-                f"{BIN}/octavo eval gate check {folder}/answers.smollm2.json {cases} "
-                f"--floors {folder}/answers.smollm2.floors.yaml",
+                *others,
                 of_release(slug, f"eval gate check {folder}/answers.quoting.json {cases} {release} {floors}"),
                 of_release(slug, f"eval gate check {new} {cases} {release} {floors}"),
                 of_release(slug, f"eval gate compare {folder}/answers.quoting.json {new} --across-releases"),

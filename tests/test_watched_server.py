@@ -42,7 +42,7 @@ class Server:
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return answer.read()
 
-    def call(self, name: str, arguments: dict[str, Any]) -> None:
+    def call(self, name: str, arguments: dict[str, Any]) -> bytes:
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
         headers = {
             "content-type": "application/json",
@@ -51,7 +51,13 @@ class Server:
         }
         request = urllib.request.Request(f"{self.address}/mcp", json.dumps(body).encode(), headers)
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            answer.read()
+            return answer.read()
+
+    def ask(self, question: str) -> bytes:
+        body = json.dumps({"question": question, "pack": "tiny"}).encode()
+        request = urllib.request.Request(f"{self.address}/ask", body, {"content-type": "application/json"})
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return answer.read()
 
     def workers(self) -> list[int]:
         """Processes that answer."""
@@ -297,10 +303,11 @@ def test_an_answer_is_one_trace_down_to_the_model_and_has_no_words(built: Path):
         env = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_COMPRESSION": "none"}
         with serving(built, OCTAVO_ANSWERS=answers, **env) as server:
             assert model.until(lambda: len(model.requests) == 1 and not model.busy), "the warm-up"
-            server.call("ep_ask", {"question": "how hard is the water?", "pack": "tiny"})
+            told = server.ask("how hard is the water?")
         by_name = {span.name: span for _, span in spans}
     whole, retrieval = by_name["octavo.answer"], by_name["octavo.retrieval"]
-    generation, request = by_name["octavo.generation"], by_name["POST tools/call ep_ask"]
+    generation, request = by_name["octavo.generation"], by_name["POST /ask"]
+    assert f'"trace_id":"{whole.trace_id.hex()}"'.encode() in told
     assert len({span.trace_id for span in (request, whole, retrieval, generation)}) == 1
     assert {span.parent_span_id for span in (retrieval, generation)} == {whole.span_id}
     assert [event.name for event in generation.events] == ["first_token"]

@@ -1,7 +1,7 @@
 """What it costs to find passages by another server: the same questions in process, and over MCP, in turns.
 
-Of each way the wall time of a question and its CPU time, here and there, in milliseconds: the medians of the quieter
-half of the turns. `sdk` is the same endpoint asked by the SDK's client, as older servers and commands are.
+Of each way the wall time of a question and its CPU time, here and there, in milliseconds: the medians of the quietest
+eighth of the turns. `sdk` is the same endpoint asked by the SDK's client, as older servers and commands are.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ async def measure(turns: int, k: int) -> dict[str, dict[str, float]]:
         for each in (url, sdk):
             await each.close()
     workers.close()
-    quiet = sorted(range(turns), key=lambda turn: sum(taken[name][turn][0] for name in ways))[: max(1, turns // 2)]
+    quiet = sorted(range(turns), key=lambda turn: sum(taken[name][turn][0] for name in ways))[: max(1, turns // 8)]
     return {
         name: {
             what: round(statistics.median(figures[turn][n] for turn in quiet), 3)
@@ -96,7 +96,7 @@ async def _ask(search: Callable[[SearchRequest], Awaitable[object]], k: int, pid
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--turns", type=int, default=20)
+    parser.add_argument("--turns", type=int, default=40)
     parser.add_argument("-k", type=int, default=5, help="passages of a question")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from datetime import date
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -179,30 +179,35 @@ class Workers:
         self._observe = observe
         self._waiting = 0
         self._executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="octavo")
+        self._behind = ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2), thread_name_prefix="octavo-behind")
 
     async def run(self, work: Callable[[AskedT], AnswerT], asked: AskedT) -> AnswerT:
         """`work(asked)`; raises what it raises, and UnavailableError when it takes or would wait too long."""
         started = perf_counter()
         try:
-            answer = await self._run(work, asked)
+            answer = await self._run(work, asked, self._executor)
         except Exception as error:
             self._observe(asked, error, perf_counter() - started)
             raise
         self._observe(asked, answer, perf_counter() - started)
         return answer
 
+    async def run_behind(self, work: Callable[[AskedT], AnswerT], asked: AskedT) -> AnswerT:
+        """The same, in other threads and unobserved: for what takes long, and must not keep questions waiting."""
+        return await self._run(work, asked, self._behind)
+
     @property
     def waiting(self) -> int:
         """Pieces of work that are done or wait for a thread."""
         return self._waiting
 
-    async def _run(self, work: Callable[[AskedT], AnswerT], asked: AskedT) -> AnswerT:
+    async def _run(self, work: Callable[[AskedT], AnswerT], asked: AskedT, executor: Executor) -> AnswerT:
         if self._waiting >= _MAX_WAITING:
             raise BusyError("too many requests are waiting; ask again in a moment")
         self._waiting += 1
         try:
             async with asyncio.timeout(self.timeout):
-                return await asyncio.get_running_loop().run_in_executor(self._executor, work, asked)
+                return await asyncio.get_running_loop().run_in_executor(executor, work, asked)
         except TimeoutError as error:
             raise UnavailableError(f"no answer within {self.timeout:g} seconds") from error
         finally:
@@ -211,6 +216,7 @@ class Workers:
     def close(self) -> None:
         """Give up work that has not begun."""
         self._executor.shutdown(wait=False, cancel_futures=True)
+        self._behind.shutdown(wait=False, cancel_futures=True)
 
 
 def compact_json(result: Any) -> bytes:

@@ -59,6 +59,25 @@ AsOf = Annotated[
     Field(description="Day, YYYY-MM-DD, by which ages and expiry are told; without it today."),
 ]
 
+AnyPack = Annotated[
+    str | None,
+    Field(
+        description="Slug of the pack to ask, with `@` and a digest for one of its releases; without it all packs "
+        "are asked, and ranked together."
+    ),
+]
+OfType = Annotated[str | None, Field(max_length=200, description="Only documents of this type.")]
+WithTags = Annotated[
+    tuple[Annotated[str, Field(max_length=200)], ...],
+    Field(max_length=20, description="Only documents that carry all of these tags."),
+]
+InPath = Annotated[
+    str | None, Field(max_length=2000, description="Only documents in this folder of the pack, or this one file.")
+]
+OfTier = Annotated[Tier | None, Field(description="Only documents of this context tier.")]
+VerifiedWithin = Annotated[
+    int | None, Field(ge=0, le=36_500, description="Only documents that were verified in so many days.")
+]
 PackSlug = Annotated[
     str | None,
     Field(description="Slug of the pack to ask, with `@` and a digest for one of its releases."),
@@ -116,26 +135,13 @@ class SearchRequest(_Request):
             description="A question or keywords, in plain words; what is quoted is looked for word by word.",
         ),
     ]
-    pack: Annotated[
-        str | None,
-        Field(
-            description="Slug of the pack to ask, with `@` and a digest for one of its releases; without it all packs "
-            "are asked, and ranked together."
-        ),
-    ] = None
+    pack: AnyPack = None
     max_results: Annotated[int, Field(ge=1, le=MAX_RESULTS, description="How many passages to return at most.")] = 10
-    type: Annotated[str | None, Field(max_length=200, description="Only documents of this type.")] = None
-    tags: Annotated[
-        tuple[Annotated[str, Field(max_length=200)], ...],
-        Field(max_length=20, description="Only documents that carry all of these tags."),
-    ] = ()
-    path: Annotated[
-        str | None, Field(max_length=2000, description="Only documents in this folder of the pack, or this one file.")
-    ] = None
-    tier: Annotated[Tier | None, Field(description="Only documents of this context tier.")] = None
-    verified_within: Annotated[
-        int | None, Field(ge=0, le=36_500, description="Only documents that were verified in so many days.")
-    ] = None
+    type: OfType = None
+    tags: WithTags = ()
+    path: InPath = None
+    tier: OfTier = None
+    verified_within: VerifiedWithin = None
     graph: Annotated[
         bool | None,
         Field(
@@ -253,18 +259,11 @@ class PacksRequest(_Request):
 class Filters(_Request):
     """Which documents may answer; as of a search."""
 
-    type: Annotated[str | None, Field(max_length=200, description="Only documents of this type.")] = None
-    tags: Annotated[
-        tuple[Annotated[str, Field(max_length=200)], ...],
-        Field(max_length=20, description="Only documents that carry all of these tags."),
-    ] = ()
-    path: Annotated[
-        str | None, Field(max_length=2000, description="Only documents in this folder of the pack, or this one file.")
-    ] = None
-    tier: Annotated[Tier | None, Field(description="Only documents of this context tier.")] = None
-    verified_within: Annotated[
-        int | None, Field(ge=0, le=36_500, description="Only documents that were verified in so many days.")
-    ] = None
+    type: OfType = None
+    tags: WithTags = ()
+    path: InPath = None
+    tier: OfTier = None
+    verified_within: VerifiedWithin = None
 
     @model_validator(mode="before")
     @classmethod
@@ -279,13 +278,7 @@ class AskRequest(_Request):
     """Answer a question from a pack, with citations."""
 
     question: Annotated[str, Field(min_length=1, max_length=MAX_QUERY, description="The question, in plain words.")]
-    pack: Annotated[
-        str | None,
-        Field(
-            description="Slug of the pack to ask, with `@` and a digest for one of its releases; without it all packs "
-            "are asked, and ranked together."
-        ),
-    ] = None
+    pack: AnyPack = None
     k: Annotated[
         int | None,
         Field(ge=1, le=MAX_SOURCES, description="Passages to answer from at most; the server's choice without it."),

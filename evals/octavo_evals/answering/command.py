@@ -54,6 +54,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     judge_.add_argument("--judge-url", required=True, metavar="URL", help="base URL of an OpenAI-compatible API")
     judge_.add_argument("--judge-model", metavar="NAME", help="name of the model, where its server has several")
     judge_.add_argument("--key-env", metavar="NAME", help="environment variable that holds the API's key")
+    judge_.add_argument("--chunk-timeout", type=_whole, default=60, metavar="SECONDS", help="time for an answer (60)")
     judge_.add_argument("--concurrent", type=_whole, default=1, metavar="N", help="questions at once (1)")
     judge_.add_argument("--out", type=Path, metavar="FILE", help="where the verdicts go")
 
@@ -126,6 +127,8 @@ def _model(arguments: Namespace) -> tuple[Model, AnswerSettings, str | None]:
     from octavo_serve.answering.model import ChatEndpoint
     from octavo_serve.answering.settings import AnswerSettings, ModelSettings, key_of
 
+    if (arguments.model or arguments.key_env) and not arguments.model_url:
+        raise ConfigError("--model, --key-env: they go with --model-url")
     if arguments.config:
         from octavo_serve.configuration import configure
 
@@ -160,7 +163,9 @@ def judge(arguments: Namespace) -> int:
     results = read_answers(arguments.results)
     artifact = results.artifact
     target = open_target(arguments.dist, artifact.slug, artifact.digest, _date(results.date))
-    settings = ModelSettings(arguments.judge_url, arguments.judge_model, arguments.key_env)
+    settings = ModelSettings(
+        arguments.judge_url, arguments.judge_model, arguments.key_env, chunk_timeout=arguments.chunk_timeout
+    )
     model = ChatEndpoint(settings, key_of("--key-env", arguments.key_env, os.environ))
     progress = Progress(sum(len(pairs_of(each)) for each in results.answers))
 

@@ -212,8 +212,7 @@ def _strings(name: str, item: Any, what: str) -> dict[str, Any]:
 
 def checker() -> Check:
     """The citation checker of the server."""
-    # the checker is written beside this module; the suppression goes when both are merged
-    from octavo_serve.answering.citations.support import check  # pyright: ignore[reportMissingImports]
+    from octavo_serve.answering.citations.support import check
 
     return check
 

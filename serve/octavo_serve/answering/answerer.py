@@ -284,7 +284,9 @@ class Answerer:
         refused = is_refusal(answer)
         if not refused:
             try:
-                checked = await self._workers.run(lambda text: check_answer(text, prompt.sources, retriever), answer)
+                checked = await self._workers.run_behind(
+                    lambda text: check_answer(text, prompt.sources, retriever), answer
+                )
                 missing += checked.missing
             except UnavailableError:
                 # the answer is there, and says of itself that nobody has checked it

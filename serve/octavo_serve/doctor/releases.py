@@ -46,8 +46,11 @@ def _examined(directory: Path) -> ExaminedPack:
 
 
 def dist(subject: Subject) -> Iterator[Finding]:
-    """The folder of releases must be there and readable."""
-    folder = subject.settings.dist
+    """The folder of releases must be there and readable; no server needs one that asks another for passages."""
+    folder, answers = subject.settings.dist, subject.settings.answers
+    if folder is None and answers and answers.retriever:
+        yield Finding("dist", "ok", "none: another server finds the passages of answers")
+        return
     if folder is None:
         yield Finding(
             "dist", "fail", "none is named", "a folder of releases", "name it: DIST, or `dist` in octavo.yaml"

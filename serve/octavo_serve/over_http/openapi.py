@@ -19,6 +19,7 @@ from octavo_artifact import __version__
 from octavo_artifact.ids import canonical_json
 from octavo_artifact.parameters import BOOSTED, DEFAULTS, MAX_BOOSTS, RANGES, Fusion, GateMode, Retrieval
 from octavo_serve.answering.results import Done, Failure, Sources, Token
+from octavo_serve.answering.stats import StatsResult
 from octavo_serve.over_http.answers import Answered, Health, Index, NotAnswered, Problem, Readiness
 from octavo_serve.over_http.asking import EVENTS
 from octavo_serve.over_http.bodies import JSON
@@ -137,6 +138,9 @@ OPERATIONS: Sequence[Operation] = (
 )
 
 
+STATS = Operation("/stats", "How the last answers went", "stats", None, StatsResult, tagged=False)
+"""Where questions are answered, for those who may see every pack."""
+
 ASKED: Mapping[str, str] = {"/ask": "ask", "/packs/{slug}/ask": "askPack"}
 """Paths at which questions are answered to their operations."""
 
@@ -154,6 +158,7 @@ def describe(*, keyed: bool, answers: bool = False) -> dict[str, Any]:
     """The description."""
     schemas = _schemas(answers=answers)
     asked = {path: _ask_item(path, name, keyed=keyed) for path, name in ASKED.items()} if answers else {}
+    asked |= {STATS.path: _path_item(STATS, keyed=keyed)} if answers else {}
     not_answered = {
         f"{status}{_OF_ASK}": _enveloped(status, said)
         for status, said in _NOT_ANSWERED.items()
@@ -198,7 +203,7 @@ def _schemas(*, answers: bool) -> dict[str, Any]:
     """All schemas by name."""
     shapes: set[Any] = {Problem}.union(*({each.request, each.result} for each in OPERATIONS)) - {None, dict[str, Any]}
     if answers:
-        shapes |= {AskRequest, Answered, NotAnswered, *STREAM_EVENTS.values()}
+        shapes |= {STATS.result, AskRequest, Answered, NotAnswered, *STREAM_EVENTS.values()}
     adapters: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]] = [
         (shape.__name__, "validation", TypeAdapter(shape)) for shape in sorted(shapes, key=lambda each: each.__name__)
     ]
@@ -360,6 +365,8 @@ def _responses(operation: Operation, *, keyed: bool, post: bool = False) -> dict
     fails = {403, 413, 421, 429, 500}
     if operation.request or operation.result is None:
         fails |= {404, 422, 503}
+    if operation is STATS:
+        fails |= {404, 422} if keyed else {422}
     if post:
         fails |= {400, 408, 415}
     if keyed:

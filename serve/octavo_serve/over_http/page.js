@@ -3,7 +3,7 @@
 
 const at = (id) => document.getElementById(id);
 let key = "";
-let asking = new AbortController();
+let searching = new AbortController();
 
 /** An element; properties that are undefined are left out, and so are empty children. */
 function make(name, properties = {}, ...children) {
@@ -13,10 +13,12 @@ function make(name, properties = {}, ...children) {
   return element;
 }
 
-/** The answer of this server to a request. Throws with the words of the problem. */
-async function request(path, options) {
-  const headers = { ...options.headers, ...(key ? { Authorization: `Bearer ${key}` } : {}) };
-  const answer = await fetch(path, { ...options, headers, referrerPolicy: "no-referrer" });
+/** What this server answers. Throws with the words of the problem. */
+async function request(path, options = {}) {
+  const headers = { Accept: "application/json" };
+  if (key) headers.Authorization = `Bearer ${key}`;
+  if (options.body) Object.assign(headers, { Accept: "text/event-stream, application/json", "Content-Type": "application/json" });
+  const answer = await fetch(path, { headers, referrerPolicy: "no-referrer", ...options });
   if (answer.ok) return answer;
   const said = await answer.json().catch(() => ({}));
   if (answer.status === 401) {
@@ -29,28 +31,7 @@ async function request(path, options) {
 /** The JSON at a path of this server. */
 async function ask(path, parameters = {}, signal = undefined) {
   const query = new URLSearchParams(parameters).toString();
-  const answer = await request(query ? `${path}?${query}` : path, { headers: { Accept: "application/json" }, signal });
-  return answer.json();
-}
-
-/** The events of an answer, as they come. */
-async function* events(asked, signal) {
-  const headers = { Accept: "text/event-stream", "Content-Type": "application/json" };
-  const answer = await request("ask", { method: "POST", headers, body: JSON.stringify(asked), signal });
-  const reader = answer.body.getReader();
-  const decoder = new TextDecoder();
-  let text = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    const blocks = (text + decoder.decode(value, { stream: true })).split("\n\n");
-    text = blocks.pop();
-    for (const block of blocks) {
-      const lines = block.split("\n").map((line) => line.match(/^(event|data): (.*)$/)).filter(Boolean);
-      const { event, data } = Object.fromEntries(lines.map((line) => [line[1], line[2]]));
-      if (event) yield [event, JSON.parse(data)];
-    }
-  }
+  return (await request(query ? `${path}?${query}` : path, { signal })).json();
 }
 
 function say(text, busy = false) {
@@ -128,36 +109,27 @@ function reader(pack, path, label) {
   return [button, shown];
 }
 
-/** Where a passage stands, and how old it is. */
-function standing(found) {
+function hit(found, question) {
   const [first, last] = found.line_range;
   const lines = first === last ? `${first}` : `${first}–${last}`;
-  return make("p", { className: "facts" },
-    make("code", { textContent: `${found.pack}/${found.source_file}:${lines}` }),
-    make("span", { textContent: found.verified_at ? `verified ${found.verified_at}` : "never verified" }),
-  );
-}
-
-const trailOf = (found) => found.heading_path.filter((each, place) => place || each !== found.title).join(" › ");
-const ages = (found) => [
-  found.expired && badge(`expired ${found.expires_at}`, true),
-  found.age_stale && badge("due to be verified again", true),
-];
-
-function hit(found, question) {
-  const trail = trailOf(found);
+  const trail = found.heading_path.filter((each, place) => place || each !== found.title).join(" › ");
+  const verified = found.verified_at ? `verified ${found.verified_at}` : "never verified";
   const more = found.duplicates.length;
   return make("article", {},
     make("h3", { textContent: found.title, dir: "auto" }),
     trail ? make("p", { className: "path", textContent: trail, dir: "auto" }) : null,
     badges(
-      ...ages(found),
+      found.expired && badge(`expired ${found.expires_at}`, true),
+      found.age_stale && badge("due to be verified again", true),
       found.requires_expanded && badge("needed by a result"),
       found.graph_expanded && badge("linked with a result"),
       more && badge(`said ${more === 1 ? "once" : `${more} times`} more`),
     ),
     make("div", { className: "passage" }, blocks(found.text, found.title, question)),
-    standing(found),
+    make("p", { className: "facts" },
+      make("code", { textContent: `${found.pack}/${found.source_file}:${lines}` }),
+      make("span", { textContent: verified }),
+    ),
     reader(found.pack, found.id, "Read the document"),
   );
 }
@@ -165,16 +137,16 @@ function hit(found, question) {
 const REASONS = {
   no_relevant_passage: "No passage of these packs answers that.",
   empty_query: "Nothing was asked.",
-  not_in_sources: "The sources that were found do not answer this question.",
+  not_in_sources: "The passages that were found do not answer that.",
 };
 
-/** What is nearest to a question that has no answer. */
+/** The documents that were nearest to a question which nothing answers. */
 function nearest(listed) {
   if (!listed.length) return [];
-  const items = listed.map((near) => make("article", {}, make("h3", { textContent: near.title, dir: "auto" }),
+  const cards = listed.map((near) => make("article", {}, make("h3", { textContent: near.title, dir: "auto" }),
     make("p", { className: "facts" }, make("code", { textContent: near.id })),
     reader(near.pack, near.id, "Read the document")));
-  return [make("p", { className: "soft", textContent: "Nearest to it, though no answer:" }), ...items];
+  return [make("p", { className: "soft", textContent: "Nearest to it, though no answer:" }), ...cards];
 }
 
 function show(answer) {
@@ -191,147 +163,27 @@ function show(answer) {
 
 const notice = (text) => make("div", { className: "notice" }, make("p", { textContent: text }));
 
-/** Begin a new question; whatever was under way ends. */
-function begin(parameters, asked) {
-  asking.abort();
-  asking = new AbortController();
-  history.replaceState(null, "", `#${new URLSearchParams(parameters)}`);
-  at("answer").className = asked ? "asked" : "";
-  at("stop").hidden = !asked;
-  return asking.signal;
+/** Give up what is being asked, and begin with what is in the form. */
+function begin(text) {
+  searching.abort();
+  searching = new AbortController();
+  at("stop").hidden = true;
+  history.replaceState(null, "", `#${new URLSearchParams(asked())}`);
+  say(text, true);
+  return searching.signal;
 }
 
+const asked = () => ({ q: at("query").value, ...(at("pack").value && { pack: at("pack").value }) });
+
 async function search() {
-  const parameters = { q: at("query").value };
-  if (at("pack").value) parameters.pack = at("pack").value;
-  const signal = begin(parameters, false);
-  say("Searching…", true);
+  const signal = begin("Searching…");
   try {
-    show(await ask("search", parameters, signal));
+    show(await ask("search", asked(), signal));
   } catch (error) {
     if (signal.aborted) return;
     at("answer").replaceChildren(notice(error.message));
     say("");
   }
-}
-
-const sourceName = (number) => `source-${number}`;
-
-/** A text with its citations as links to the sources; no piece of an answer has half a citation. */
-function cited(text, sources) {
-  return text.split(/\[(\d+)\]/).map((piece, place) => {
-    const source = place % 2 ? sources[piece - 1] : null;
-    if (!source) return place % 2 ? `[${piece}]` : piece.replace(/ $/, "\u00a0");  // a number stays with its word
-    const link = make("a", { className: "cite", href: `#${sourceName(piece)}`, textContent: piece, title: source.title });
-    link.setAttribute("aria-label", `Source ${piece}: ${source.title}`);
-    link.addEventListener("click", (event) => {
-      event.preventDefault();
-      at(sourceName(piece)).focus();
-    });
-    return link;
-  });
-}
-
-const flag = (text, quiet = false) => make("span", { className: quiet ? "flag quiet" : "flag", textContent: text });
-
-/** The sentences of a whole answer: those that their sources do not support, and those without any, are told. */
-function judged(done, sources) {
-  const characters = Array.from(done.answer);  // ranges count characters, not UTF-16
-  const doubted = done.unsupported.map((each) => ({ ...each, bare: false }));
-  const told = [...doubted, ...done.uncited.map((each) => ({ ...each, bare: true }))].sort((a, b) => a.range[0] - b.range[0]);
-  const parts = [];
-  let place = 0;
-  for (const each of told) {
-    const [start, end] = each.range;
-    if (start < place) continue;
-    parts.push(...cited(characters.slice(place, start).join(""), sources));
-    const said = cited(characters.slice(start, end).join(""), sources);
-    const elsewhere = each.supported_by ? `; source ${each.supported_by} does` : "";
-    parts.push(make("span", { className: each.bare ? "" : "doubted" }, said));
-    parts.push(each.bare ? flag("no source", true) : flag(`its source does not say so${elsewhere}`));
-    place = end;
-  }
-  return [...parts, ...cited(characters.slice(place).join(""), sources)];
-}
-
-function sourceCard(source, question) {
-  const trail = trailOf(source);
-  return make("li", {}, make("article", { id: sourceName(source.number), tabIndex: -1 },
-    make("h3", { dir: "auto" }, make("span", { className: "number", textContent: `${source.number} ` }), source.title),
-    trail ? make("p", { className: "path", textContent: trail, dir: "auto" }) : null,
-    badges(...ages(source)),
-    standing(source),
-    make("details", {}, make("summary", { textContent: "What the model read" }),
-      make("div", { className: "passage" }, blocks(source.text, source.title, question))),
-    reader(source.pack, source.id, "Read the document"),
-  ));
-}
-
-/** What is to be said of an answer before it is read. */
-function warnings(done, sources) {
-  const used = new Set(done.citations.map((each) => each.number));
-  const old = sources.filter((source) => used.has(source.number) && (source.expired || source.age_stale));
-  return [
-    done.refused && notice(REASONS[done.reason] || "There is no answer."),
-    done.unsupported.length && notice(`${count(done.unsupported.length, "sentence")} not supported by the source cited: marked below.`),
-    old.length && notice(`It rests on ${old.length === 1 ? "a source that is" : "sources that are"} expired or due to be verified again: ${old.map((source) => source.number).join(", ")}.`),
-    done.truncated && notice("The answer was cut where the model's limit is."),
-    done.missing.includes("encoder") && notice("Meaning could not be compared: only words were matched."),
-    done.missing.includes("citation_encoder") && notice("The citations were checked by their words only."),
-    done.missing.includes("citation_check") && notice("Nobody has checked the citations."),
-  ].filter(Boolean);
-}
-
-async function answer() {
-  if (!at("query").reportValidity()) return;
-  const asked = { question: at("query").value, ...(at("pack").value ? { pack: at("pack").value } : {}) };
-  const signal = begin({ q: asked.question, ...(asked.pack ? { pack: asked.pack } : {}), ask: 1 }, true);
-  const notes = make("div");
-  const text = make("div", { className: "text", dir: "auto" });
-  const facts = make("p", { className: "facts" });
-  const written = make("article", { className: "written", ariaBusy: "true" }, make("h2", { textContent: "Answer" }), notes, text, facts);
-  const beside = make("section", { className: "sources" });
-  let sources = [];
-  let ended = false;
-  say("Looking for sources…", true);
-  at("answer").replaceChildren(written, beside);
-  try {
-    for await (const [name, data] of events(asked, signal)) {
-      if (name === "sources") {
-        sources = data.sources;
-        if (sources.length) {
-          beside.append(make("h2", { textContent: "Sources" }), make("ol", {}, sources.map((source) => sourceCard(source, asked.question))));
-          say(`Reading ${count(sources.length, "source")}…`, true);
-        }
-      } else if (name === "token") {
-        if (!text.hasChildNodes()) say("Writing…", true);
-        text.append(...cited(data.text, sources).filter(Boolean));
-      } else if (name === "done") {
-        ended = true;
-        notes.replaceChildren(...warnings(data, sources));
-        text.replaceChildren(...(data.refused ? [] : judged(data, sources)));
-        written.after(...(data.nearest.length ? [make("section", {}, nearest(data.nearest))] : []));
-        const packs = [...new Set(sources.map((source) => source.pack))].join(", ");
-        facts.replaceChildren(
-          make("span", {}, `${packs ? `${packs}, ` : ""}release `, make("code", { textContent: data.digest.slice(0, 12), title: `Release ${data.digest}` })),
-          make("span", { textContent: `${(data.timings.total_ms / 1000).toFixed(1)} s` }),
-          data.receipt?.model ? make("span", { textContent: data.receipt.model }) : "",
-        );
-        say(data.refused ? "Refused." : `Answered from ${count(sources.length, "source")}.`);
-      } else if (name === "error") {
-        ended = true;
-        throw new Error(data.message);
-      }
-    }
-    if (!ended) throw new Error("the connection broke");
-  } catch (error) {
-    if (signal.aborted && asking.signal !== signal) return;
-    const partial = text.hasChildNodes() ? " What is written below is no whole answer." : "";
-    notes.replaceChildren(notice(signal.aborted ? `Stopped.${partial}` : `There is no answer: ${error.message}.${partial}`));
-    say("");
-  }
-  written.ariaBusy = "false";
-  at("stop").hidden = true;
 }
 
 function packItem(pack) {
@@ -366,22 +218,20 @@ function connect(packs) {
 
 async function load() {
   try {
-    const { packs } = await ask("packs");
+    const [{ packs }, { endpoints }] = await Promise.all([ask("packs"), ask(".")]);
+    at("ask").hidden = !endpoints["/ask"];
     at("keyform").hidden = !key;
     at("packs").replaceChildren(...packs.map(packItem));
     at("pack").replaceChildren(at("pack").options[0], ...packs.map((pack) => make("option", { value: pack.slug, textContent: pack.name })));
     at("pack").hidden = packs.length < 2;
     connect(packs);
-    const { endpoints } = await ask("./");
-    at("ask").hidden = !endpoints["/ask"];
     say("");
-    const asked = new URLSearchParams(location.hash.slice(1));
-    if (asked.get("q")) {
-      at("query").value = asked.get("q");
-      at("pack").value = packs.some((pack) => pack.slug === asked.get("pack")) ? asked.get("pack") : "";
-      // a link must not have a model work
-      if (asked.has("ask") && !at("ask").hidden) at("ask").focus();
-      else await search();
+    const linked = new URLSearchParams(location.hash.slice(1));
+    if (linked.get("q")) {
+      at("query").value = linked.get("q");
+      at("pack").value = packs.some((pack) => pack.slug === linked.get("pack")) ? linked.get("pack") : "";
+      // a link searches and never asks: somebody may pay for the model
+      await search();
     }
   } catch (error) {
     say(error.message);
@@ -389,9 +239,8 @@ async function load() {
   }
 }
 
-at("searchform").addEventListener("submit", (event) => { event.preventDefault(); search(); });
-at("ask").addEventListener("click", answer);
-at("stop").addEventListener("click", () => asking.abort());
+at("searchform").addEventListener("submit", (event) => { event.preventDefault(); event.submitter === at("ask") ? answerQuestion() : search(); });
+at("stop").addEventListener("click", () => searching.abort());
 at("keyform").addEventListener("submit", (event) => {
   event.preventDefault();
   key = at("key").value.trim();

@@ -30,7 +30,8 @@ def wants_page(scope: Scope) -> bool:
 def _parts() -> tuple[bytes, str]:
     """The page, and the policy by which the browser runs nothing but what stands in it."""
     here = files("octavo_serve.over_http")
-    style, script = (here.joinpath(name).read_text("utf-8").strip() for name in ("page.css", "page.js"))
+    style, answer, search = (here.joinpath(each).read_text("utf-8") for each in ("page.css", "answer.js", "page.js"))
+    style, script = style.strip(), f"{answer}{search}".strip()
     html = here.joinpath("page.html").read_text("utf-8").replace("/*style*/", style).replace("/*script*/", script)
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; connect-src 'self'; img-src data:; "

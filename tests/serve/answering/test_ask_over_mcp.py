@@ -17,11 +17,14 @@ from mcp.shared.exceptions import MCPError
 
 from fakes import DIGEST, FakeLibrary, FakePack
 from listening import Running, listening
+from octavo_serve.answering.answerer import Answerer
+from octavo_serve.answering.model import ChatEndpoint
 from octavo_serve.answering.settings import AnswerSettings, ModelSettings
-from octavo_serve.faces import Workers
+from octavo_serve.faces import UnavailableError, Workers
 from octavo_serve.over_mcp.app import make_server
-from octavo_serve.over_mcp.asking import STEP
+from octavo_serve.over_mcp.asking import STEP, ask
 from octavo_serve.over_mcp.endpoint import Endpoint
+from octavo_serve.requests import AskRequest
 from octavo_serve.settings import ServerSettings
 from scripted import Gate, Scripted, answer, refusal, scripted
 
@@ -113,10 +116,12 @@ async def test_who_wants_to_know_is_told_how_far_it_is(running: Running, model: 
     async def note(progress: float, total: float | None, message: str | None) -> None:
         told.append((progress, total, message))
 
-    model.script = answer(*[" ten chars" for _ in range(STEP // 10 * 2)])
+    model.script = answer(*[" ten chars" for _ in range(STEP // 10 * 2 + 5)])
     async with Client(f"{running.url}/packs/fans/mcp", mode=mode) as client:
         await client.call_tool("ep_ask", QUESTION, progress_callback=note)
-    assert [said for _, _, said in told][:3] == ["2 sources", f"{STEP} characters", f"{2 * STEP} characters"]
+    sources, *written, _ = [said or "" for _, _, said in told]
+    assert sources == "2 sources"
+    assert [int(said.removesuffix(" characters")) // STEP for said in written] == [1, 2]
     assert [done for done, _, _ in told] == sorted({done for done, _, _ in told})
     assert told[-1][0] == told[-1][1]
     assert [total for _, total, _ in told[:-1]] == [None] * (len(told) - 1)
@@ -241,3 +246,19 @@ async def test_a_client_that_cancels_its_call_stops_the_model(running: Running, 
         assert await asyncio.to_thread(model.until, lambda: len(model.requests) == 1)
         call.cancel()
         assert await asyncio.to_thread(model.left.wait, 1)
+
+
+async def test_a_client_that_does_not_read_what_it_is_told_loses_its_slot(model: Scripted):
+    model.script = answer("Five years.")
+    settings = AnswerSettings(ModelSettings(model.url), reader_timeout=0.05)
+    workers, chat = Workers(10), ChatEndpoint(settings.model, None)
+    answerer = Answerer(chat, settings, workers)
+
+    async def tell(progress: float, total: float | None, message: str | None) -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(UnavailableError, match="does not read"):
+        await ask(answerer, Endpoint(FakeLibrary({"pumps": FakePack("pumps")})), AskRequest(question="How long?"), tell)
+    assert answerer.in_flight == 0
+    await answerer.close()
+    workers.close()

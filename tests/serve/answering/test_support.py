@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from octavo_serve.answering.citations.sentences import sentences
 from octavo_serve.answering.citations.support import Encode, Verdict, check
 from octavo_serve.encoder import open_encoder
+from running import ROOT
 
 TEA = """## Steeping
 
@@ -130,6 +132,13 @@ def test_numbers_and_negations_count_with_an_encoder_too(encode: Encode) -> None
         )
     ]
     assert reasons == [None, "number", "negation"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", sorted((ROOT / "packs/octavo").rglob("*.md")), ids=lambda page: page.stem)
+def test_a_page_supports_each_sentence_of_its_own(page: Path) -> None:
+    passage = page.read_text().partition("\n---\n")[2]
+    assert [each.text for each in sentences(passage) if not check(each.text, passage).supported] == []
 
 
 TEXTS = st.lists(

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from models import endpoint, model_folder
+from octavo_serve.answering.settings import AnswerSettings, ModelSettings, RetrieverSettings
 from octavo_serve.callers.keys import Key
 from octavo_serve.cli import main
 from octavo_serve.doctor import checks, configuring, listening, machine, releases
@@ -55,6 +56,13 @@ def test_every_check_of_the_modules_is_in_the_list() -> None:
         and not function.__name__.startswith("_")
     }
     assert there == set(CHECKS)
+
+
+def test_a_server_that_asks_another_for_passages_needs_no_releases() -> None:
+    model = ModelSettings("http://127.0.0.1:1/v1")
+    assert one(releases.dist, subject(answers=AnswerSettings(model))).status == "fail"
+    remote = AnswerSettings(model, RetrieverSettings("http://127.0.0.1:1/mcp"))
+    assert one(releases.dist, subject(answers=remote)).status == "ok"
 
 
 # --- the machine

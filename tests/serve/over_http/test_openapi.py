@@ -18,10 +18,11 @@ from octavo_artifact.ids import sha256_hex
 from octavo_artifact.parameters import DEFAULTS, Retrieval, read_retrieval
 from octavo_serve.over_http.asking import ask_routes
 from octavo_serve.over_http.health import Health
-from octavo_serve.over_http.openapi import ASKED, OPERATIONS, STREAM_EVENTS, describe
+from octavo_serve.over_http.openapi import ASKED, OPERATIONS, STATS, STREAM_EVENTS, describe
 from octavo_serve.over_http.routes import Routes
 from octavo_serve.requests import AskRequest, ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 from octavo_serve.settings import ServerSettings
+from octavo_serve.watching.middleware import stats_routes
 from running import serving
 from scripted import answer, scripted
 
@@ -49,12 +50,13 @@ def test_every_route_is_described_with_its_methods() -> None:
     routes = [
         *Routes(cast(Any, None), cast(Any, None), ServerSettings()).listed,
         *ask_routes(None),
+        *stats_routes(cast(Any, None)),
         *Health(lambda: False).listed,
     ]
     served = {route.path.replace(":path", ""): (route.methods or set()) - {"HEAD"} for route in routes}
     paths = describe(keyed=False, answers=True)["paths"]
     assert {path: {name.upper() for name in item if name in ("get", "post")} for path, item in paths.items()} == served
-    assert [*(each.path for each in OPERATIONS), *ASKED] == list(paths)
+    assert [*(each.path for each in OPERATIONS), *ASKED, STATS.path] == list(paths)
 
 
 def test_questions_are_described_only_where_they_are_answered() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
@@ -14,16 +13,12 @@ from asking import Ask, serving
 from browsing import CONTRAST, chromium
 from fakes import FakeLibrary, FakePack
 from octavo_artifact.ids import sha256_hex
-from octavo_serve.answering.prompt import REFUSAL
 from octavo_serve.answering.settings import AnswerSettings, ModelSettings
 from octavo_serve.callers.keys import Key
-from octavo_serve.catalog import open_catalog
-from octavo_serve.faces import Library
 from octavo_serve.requests import SearchRequest
 from octavo_serve.results import SearchResult
 from octavo_serve.settings import ServerSettings
 from running import Serving
-from scripted import CUT, Gate, Script, Scripted, answer, scripted
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -200,130 +195,10 @@ def test_the_page_asks_for_a_key_and_keeps_it_nowhere(browser: Browser) -> None:
         assert page.locator("#packs li").count() == 0
 
 
-@contextmanager
-def answering(library: Library, script: Script, **settings: Any) -> Generator[tuple[Ask, Scripted]]:
-    """A server whose answers a script writes."""
-    with scripted(answer("Hello")) as model:
-        answers = AnswerSettings(ModelSettings(model.url, retries=0))
-        with serving(library, ServerSettings(port=0, answers=answers, **settings)) as ask:
-            assert model.until(lambda: bool(model.requests) and not model.busy)  # the warm-up
-            model.requests.clear()
-            model.script = script
-            yield ask, model
-
-
 def test_the_index_names_questions_only_where_they_are_answered() -> None:
-    with answering(pumps(), answer("Five.")) as (ask, _):
+    # nobody is there: the index does not ask the model
+    answers = AnswerSettings(ModelSettings("http://127.0.0.1:9/v1", retries=0))
+    with serving(pumps(), ServerSettings(port=0, answers=answers)) as ask:
         assert "stream=false" in ask("/").json["endpoints"]["/ask"]
     with serving(pumps(), ServerSettings(port=0)) as ask:
         assert "/ask" not in ask("/").json["endpoints"]
-
-
-def put(page: Page, question: str) -> None:
-    page.wait_for_selector("#packs li")
-    page.fill("#query", question)
-    page.get_by_role("button", name="Ask").click()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("width", "height"), [(1280, 900), (320, 600)], ids=["desktop", "small"])
-def test_an_answer_is_written_with_links_to_its_sources(
-    browser: Browser, built: Path, width: int, height: int, scheme: Literal["light", "dark"]
-) -> None:
-    gate = Gate()
-    script = answer(
-        "😀 Hard water leaves limescale in the boiler [1]. ", gate, "It holds 700 litres [1]. ", "So much for now."
-    )
-    size: Any = {"width": width, "height": height}
-    with (
-        answering(open_catalog(built), script) as (ask, _),
-        shown(browser, f"{ask.address}/", viewport=size, color_scheme=scheme) as (page, complaints, asked),
-    ):
-        put(page, "how does hard water harm the machine")
-        page.get_by_text("😀 Hard water").wait_for()
-        assert page.locator(".written").get_attribute("aria-busy") == "true"
-        assert "Writing" in page.locator("#status").inner_text()
-        assert page.locator(".sources article").count() >= 1
-        gate.open()
-        page.wait_for_selector(".written[aria-busy=false]")
-        cite = page.get_by_role("link", name="Source 1: Water and scale").first
-        cite.press("Enter")
-        assert page.evaluate("document.activeElement.id") == "source-1"
-        assert "Water and scale" in page.locator("#source-1").inner_text()
-        assert "verified 2026-11-02" in page.locator("#source-1").inner_text()
-        doubted = page.locator(".doubted").all_inner_texts()
-        assert [text.startswith("It holds 700 litres") for text in doubted] == [True]
-        assert "its source does not say so" in page.locator(".flag").first.inner_text()
-        assert "1 sentence not supported" in page.locator(".notice").inner_text()
-        assert "release " in page.locator(".written .facts").inner_text()
-        assert page.evaluate(CONTRAST) == []
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert complaints == []
-        assert all(url.startswith((ask.address, "data:")) for url in asked)
-
-
-@pytest.mark.slow
-def test_a_question_that_is_not_answered_says_why(browser: Browser) -> None:
-    with answering(pumps(), answer(REFUSAL)) as (ask, model), shown(browser, f"{ask.address}/") as (page, told, _):
-        put(page, "oil")
-        page.get_by_text("The sources that were found do not answer this question.").wait_for()
-        assert page.locator("#status").inner_text() == "Refused."
-        put(page, "nothing")
-        page.get_by_text("No passage of these packs answers that.").wait_for()
-        assert len(model.requests) == 1
-        model.script = answer("Five yea", CUT)
-        put(page, "oil")
-        page.get_by_text("There is no answer: ").wait_for()
-        assert "no whole answer" in page.locator(".notice").inner_text()
-        assert "Five yea" in page.locator(".written .text").inner_text()
-        assert told == []
-
-
-@pytest.mark.slow
-def test_who_stops_an_answer_stops_the_model(browser: Browser) -> None:
-    script = answer("Five years", Gate())
-    with answering(pumps(), script) as (ask, model), shown(browser, f"{ask.address}/") as (page, _, _):
-        put(page, "oil")
-        page.get_by_text("Five years").wait_for()
-        page.get_by_role("button", name="Stop").click()
-        page.get_by_text("Stopped.").wait_for()
-        assert model.left.wait(10)
-
-
-@pytest.mark.slow
-def test_a_link_to_a_question_has_no_model_work(browser: Browser) -> None:
-    with (
-        answering(pumps(), answer("Five.")) as (ask, model),
-        shown(browser, f"{ask.address}/#q=oil&ask=1") as (page, _, _),
-    ):
-        page.wait_for_selector("#ask:focus")
-        assert page.input_value("#query") == "oil"
-        assert model.requests == []
-
-
-@pytest.mark.slow
-def test_what_a_model_and_a_pack_say_is_shown_and_never_run(browser: Browser) -> None:
-    script = answer("<img src=x onerror=\"document.title='taken'\"> [1](javascript:alert(1)) [1] [99]")
-    library = FakeLibrary({"pumps": Sly("pumps")})
-    with answering(library, script) as (ask, _), shown(browser, f"{ask.address}/") as (page, told, _):
-        put(page, "oil")
-        page.wait_for_selector(".written[aria-busy=false]")
-        text = page.locator("#answer").inner_text()
-        assert "<img src=x onerror" in text
-        assert "due to be verified again" in text
-        assert page.title() == "Octavo"
-        assert page.locator("main img, main script").count() == 0
-        assert set(page.locator("main a").evaluate_all("all => all.map((each) => each.getAttribute('href'))")) == {
-            "#source-1"
-        }
-        assert told == []
-
-
-@pytest.mark.slow
-def test_where_nothing_is_answered_there_is_nothing_to_ask_with(browser: Browser) -> None:
-    with address_of(pumps(), ServerSettings(port=0)) as address, shown(browser, f"{address}/") as (page, _, _):
-        page.wait_for_selector("#packs li")
-        page.wait_for_function("document.getElementById('status').textContent === ''")
-        assert not page.locator("#ask").is_visible()
-        assert not page.locator("#stop").is_visible()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fakes import DIGEST, FakePack
-from octavo_serve.over_mcp.renditions import read_text, search_text, topics_text, traverse_text
+from octavo_serve.over_mcp.renditions import answer_text, read_text, search_text, topics_text, traverse_text
 from octavo_serve.requests import ReadRequest, SearchRequest, TopicsRequest, TraverseRequest
 
 PACK = FakePack("pumps")
@@ -63,3 +63,52 @@ def test_topics_and_walks_are_lists() -> None:
     walk["edges"] = [{"source": "e", "target": "f", "kind": "link"}]
     assert traverse_text(walk) == f"1 of 1 nodes from e\nRelease {DIGEST}\n\n- E - e (t, 0 away)\n\ne --link-> f"
     assert "raise max_nodes" in traverse_text({**walk, "truncated": True})
+
+
+def answered(**changed: Any) -> Any:
+    sources = [{**hit, "number": number} for number, hit in enumerate(found()["results"], 1)]
+    whole = {
+        "answer": "Change it [1]. It is blue [2].",
+        "pack": "pumps",
+        "digest": DIGEST,
+        "sources": sources,
+        "refused": False,
+        "reason": None,
+        "nearest": [],
+        "truncated": False,
+        "missing": [],
+        "unsupported": [],
+        "invalid_citations": [],
+    }
+    return {**whole, **changed}
+
+
+def test_an_answer_stands_above_its_sources() -> None:
+    assert answer_text(answered()) == (
+        f"Change it [1]. It is blue [2].\n\nSources (pumps, release {DIGEST}):\n[1] a.md:1-1 - A\n[2] a.md:1-1 - A"
+    )
+
+
+def test_what_an_answer_should_not_be_believed_for_is_told() -> None:
+    blue = {"sentence": "It is\nblue [2].", "range": [15, 30], "numbers": [2], "reason": "terms", "supported_by": 1}
+    result = answered(pack=None, truncated=True, missing=["citation_check"], unsupported=[blue])
+    result["invalid_citations"] = [{"number": 7, "position": 3}]
+    result["sources"][0] |= {"expired": True, "heading_path": ["A", "Oil"]}
+    result["sources"][1] |= {"age_stale": True}
+    text = answer_text(result)
+    assert "The answer is cut: the model may not write more." in text
+    assert "Nobody has checked whether the sources say so." in text
+    assert "Not supported by what it cites:\n- It is blue [2]. (cites 2; terms; but [1] says it)" in text
+    assert "Cited, but no source: 7" in text
+    assert f"Sources (Several packs, releases {DIGEST}):\n[1] pumps/a.md:1-1 - A > Oil, expired 2026-12-31\n" in text
+    assert text.endswith("[2] pumps/a.md:1-1 - A, should have been verified again")
+
+
+def test_a_question_that_is_not_answered_says_so_first() -> None:
+    near = [{"pack": "pumps", "id": "pumps/b", "title": "B", "score": 0.1}]
+    refused = answered(refused=True, reason="no_relevant_passage", nearest=near, sources=[])
+    assert answer_text(refused) == (
+        f"Refused: Nothing relevant is known here.\n- near, but no answer: B - pumps/b\n\npumps, release {DIGEST}"
+    )
+    unanswered = answer_text(answered(refused=True, reason="not_in_sources"))
+    assert unanswered.startswith("Refused: The sources do not answer this.\n\nLooked at (pumps, release ")

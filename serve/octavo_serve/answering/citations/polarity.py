@@ -16,9 +16,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from octavo_artifact.text import DEFAULT_LANGUAGE, LATIN
+from octavo_artifact.text import DEFAULT_LANGUAGE, LATIN, STOP_WORDS
 from octavo_serve.answering.citations.quantities import NUMBER_WORDS
-from octavo_serve.answering.citations.words import Word, common
+from octavo_serve.answering.citations.words import FUNCTION_WORDS, Word, common
 from octavo_serve.lexical import stem
 
 _NEGATIONS = frozenset(
@@ -26,8 +26,8 @@ _NEGATIONS = frozenset(
 )
 _REACH_OVER = frozenset(
     "a an any anything all also always and are be been being both can could did do does either ever even every had has"
-    " have having is it its just longer many may might much must need only or our she should some such the their them"
-    " there these they this those to very was we were will would yet you your".split()
+    " get gets getting got have having is it its longer many may might much must need only or our she should some such"
+    " the their them there these they this those to very was we were will would yet you your".split()
 )
 """Words between a negation and the word that it is about."""
 _SKIPPED = re.compile(r"\d+|\w{3,}ly")
@@ -36,7 +36,7 @@ _BREAKS = frozenset(
     "although because but if since so that than then though unless when where whereas which while who".split()
 )
 """Words that a negation does not reach over."""
-_MADE_NONE = frozenset(("but", "only"))
+_MADE_NONE = frozenset("but just merely only simply".split())
 _COMPARING = frozenset("earlier fewer later less more".split())
 """Words behind a negation that make it none: `not only`, and with `than` a bound, `no more than`."""
 _OF_SUBJECTS = frozenset(("neither", "no"))
@@ -45,11 +45,22 @@ _AUXILIARIES = frozenset(
 )
 """Verbs behind a subject: in `no device has to be paired` the negation is about the pairing."""
 
+_ADVICE = frozenset(("use", "uses", "using"))
+"""`Don't use it` advises, and a passage may advise against it in any words."""
+_PREDICATES = FUNCTION_WORDS - STOP_WORDS - _NEGATIONS - _REACH_OVER - _BREAKS - _ADVICE
+"""Words that say too little to be looked for, but can be negated: `is not used`."""
+
 _SIDED = frozenset("above after before below".split())
 _THAN = 3
 """Words behind a comparative among which `than` may stand."""
 _ALONE = 1
 """Stems up to which what is around a word cannot be expected to be shared: `Nothing is downloaded.`"""
+_BOUND = 8
+"""Words behind a negation among which `than` makes a bound of it."""
+_LISTED = 6
+"""Words that a list behind a negation has."""
+_NEARLY = 0.5
+"""Likeness by which a part may be less about the same and still count."""
 _SIDE = 12
 """Words of a side that are compared: with it the time is linear."""
 _PREFIXES = ("non", "un")
@@ -67,9 +78,9 @@ _PHRASES = {
 _OPPOSITES = """
 keep keeps kept stay remain retain preserve survive persist : delete remove drop discard erase lose lost vanish
 keep : disappear forget purge wipe destroy
-allow permit accept admit tolerate allowed possible can able : forbid forbidden prohibit prevent refuse reject deny
+allow permit accept admit tolerate allowed possible : forbid forbidden prohibit prevent refuse reject deny
 allow : block disallow ban decline impossible
-enable enabled activate true yes : disable disabled deactivate off false
+enable enabled activate : disable disabled deactivate off
 increase raise grow rise : decrease reduce shrink diminish lessen
 create cause produce introduce generate : prevent avoid eliminate suppress reduce
 fast quick quickly rapid faster fastest quicker : slow slowly slower slowest
@@ -83,15 +94,11 @@ include including contain add added : exclude omit omitted lack
 automatic automatically auto : manual manually
 same equal identical exactly exact : different differ distinct
 first : last
-high : low
 higher : lower
-long : short
 longer : shorter
-large big : small
 larger bigger : smaller
 largest biggest : smallest
 newer newest new : older oldest old
-many : few
 more : less fewer
 most : least
 strong stronger : weak weaker
@@ -164,13 +171,15 @@ class Sign:
 
 def signs(words: Sequence[Word]) -> tuple[Sign, ...]:
     """What the words of a sentence speak for and against, in their order."""
-    negated = _negated(words)
+    negated, muted = _negated(words)
     around = frozenset(word.stem for word in words if word.is_content)
     told = [word.stem if word.is_content or word.text.isdecimal() else "" for word in words]
     found: list[Sign] = []
     for place, word in enumerate(words):
+        if place in muted:
+            continue
         turned = place in negated
-        if word.is_content:
+        if word.is_content or word.text in _PREDICATES:
             found += (Sign(stemmed, own != turned, word.stem, around) for stemmed, own in _of_itself(word))
         following = [each.text for each in words[place + 1 : place + 1 + _THAN]]
         text = _PHRASES.get((word.text, following[0]), word.text) if following else word.text
@@ -185,7 +194,7 @@ def signs(words: Sequence[Word]) -> tuple[Sign, ...]:
 def contradicted(sentence: Sequence[Sign], parts: Sequence[tuple[float, Sequence[Sign]]]) -> bool:
     """Whether the parts of a passage contradict a sentence.
 
-    Each part comes with its likeness to the sentence: of those that speak of an idea, the most alike decide.
+    Each part comes with its likeness to the sentence: of those that speak of an idea, the most alike ones decide.
     """
     by_idea: dict[str, list[tuple[float, Sign]]] = {}
     for likeness, part in parts:
@@ -197,7 +206,7 @@ def contradicted(sentence: Sequence[Sign], parts: Sequence[tuple[float, Sequence
             continue
         told = [(likeness, _agree(said[0], sign)) for likeness, sign in by_idea.get(idea, [])]
         most = max((likeness for likeness, agree in told if agree is not None), default=0.0)
-        if {agree for likeness, agree in told if agree is not None and likeness >= most} == {False}:
+        if {agree for likeness, agree in told if agree is not None and likeness >= most - _NEARLY} == {False}:
             return True
     return False
 
@@ -218,13 +227,16 @@ def _side(stems: Sequence[str]) -> frozenset[str]:
     return frozenset(stems) - {""}
 
 
-def _negated(words: Sequence[Word]) -> set[int]:
-    """The places of the words that a negation is about."""
-    found: set[int] = set()
+def _negated(words: Sequence[Word]) -> tuple[set[int], set[int]]:
+    """The places of the words that a negation is about, and of those of which it says neither one nor the other."""
+    found, muted = set[int](), set[int]()
     for place, word in enumerate(words):
         if word.text in _NEGATIONS:
-            found ^= set(_about(words, place))
-    return found
+            if _conditional(words, place):
+                muted |= set(_about(words, place))
+            else:
+                found ^= set(_about(words, place))
+    return found, muted
 
 
 def _about(words: Sequence[Word], negation: int) -> list[int]:
@@ -244,13 +256,35 @@ def _about(words: Sequence[Word], negation: int) -> list[int]:
             continue
         found.append(at)
         together = at + 1 < len(words) and not words[at + 1].broken
-        if together and words[at + 1].text == "or":
-            at += 2
-            continue
+        if listed := _listed(words, at):
+            return found + listed
         if together and at == negation + 1 and words[negation].text in ("no", "without") and words[at + 1].is_content:
             found.append(at + 1)
         break
     return found
+
+
+def _listed(words: Sequence[Word], first: int) -> list[int]:
+    """The places of the other words of a list: `cited` and `hashed` of `never shown, hashed or cited`."""
+    for at in range(first + 1, min(first + _LISTED, len(words) - 1)):
+        if words[at].text == "or":
+            return [place for place in range(first + 1, at + 2) if words[place].is_content]
+        if words[at].text in _AUXILIARIES or words[at].text in _BREAKS:
+            break
+    return []
+
+
+def _conditional(words: Sequence[Word], negation: int) -> bool:
+    """Whether a negation says when something holds, how far, or what to do: `Without a key, ...`, `no file is larger
+    than 16 MiB`, `Don't use it`.
+    """
+    reach = words[negation + 1 : negation + 1 + _BOUND]
+    if "than" in (word.text for word in reach):
+        return True
+    begins = negation == 0 or words[negation].broken
+    if words[negation].text == "without":
+        return begins
+    return negation == 1 and words[0].text == "do"
 
 
 def _behind_subject(words: Sequence[Word], subject: int) -> int:

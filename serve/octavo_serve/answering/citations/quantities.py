@@ -99,7 +99,7 @@ _HEDGE = re.compile(
 _COUNTED = re.compile(r"(?:step|steps|item|point|rule|option)\s\Z", re.IGNORECASE)
 _INTRODUCES = re.compile(r"(?:[\s-][^\W\d_]+){1,4}:\s")
 """What is counted and then listed: `three modes: refuse, flag and off`."""
-_DAY_MONTH = re.compile(r"\s?([^\W\d_]{3,9})\b")
+_DAY_MONTH = re.compile(r"\s?(?:of\s)?([^\W\d_]{3,9})\b")
 _MONTH_DAY = re.compile(r"\b([^\W\d_]{3,9})\.?\s\Z")
 _ISO_DATE = re.compile(r"\b\d{4}-(\d{2})(?:-\d{2})?\b")
 
@@ -189,7 +189,10 @@ def _word(text: str, match: re.Match[str], before: list[Quantity]) -> Quantity |
         times = last.written if last and not last.unit else 1
         if last and not last.unit:
             before.pop()
-        return Quantity(_PARTS[word] * times, _PARTS[word] * times, RATIO, match.start(), match.end())
+        # a quarter may be three months, and a half one of two
+        claimed = times != 1 or text.startswith(" of ", match.end()) or word not in ("half", "quarter")
+        part = _PARTS[word] * times
+        return Quantity(part, part, RATIO, match.start(), match.end(), claimed=claimed)
     if word in _FOLDS:
         return Quantity(_FOLDS[word], _FOLDS[word], TIMES, match.start(), match.end(), claimed=word != "double")
     if word in _SINGULAR_PARTS and word not in _ORDINALS:

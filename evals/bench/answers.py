@@ -206,13 +206,20 @@ def model() -> Generator[str]:
 
 def _serve_model(told: Pipe, end: Event) -> None:
     sys.path.append(str(ROOT / "tests"))
-    from scripted import Piece, answer, scripted
+    from scripted import Piece, Reply, Request, answer, scripted
 
-    pieces: list[Piece] = [FIRST, "Look"]
-    for _ in range(WORDS - 1):
-        pieces += [EACH, " there"]
+    def quote(request: Request) -> Reply:
+        """The beginning of the first source, as a model would tell it."""
+        prompt = request.body["messages"][-1]["content"].partition("[1]")[2]
+        prose = next((line for line in prompt.splitlines() if line.count(" ") > WORDS), "It is so, " * WORDS)
+        words = prose.replace("[", "").replace("]", "").split()[:WORDS]
+        pieces: list[Piece] = [FIRST, words[0]]
+        for word in words[1:]:
+            pieces += [EACH, f" {word}"]
+        return answer(*pieces, " [1].", usage=(1000, len(words)))
+
     # one more than octavo may take, so that a refusal is octavo's and never the model's
-    with scripted(answer(*pieces, " [1].", usage=(1000, WORDS)), slots=SLOTS + 1) as server:
+    with scripted(quote, slots=SLOTS + 1) as server:
         told.send(server.url)
         end.wait()
 
