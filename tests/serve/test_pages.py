@@ -216,8 +216,8 @@ def test_a_cursor_is_of_one_question_of_one_release(pack: OpenPack, built: Path)
 )
 def test_every_answer_fits_its_schema_and_reads_as_text(pack: OpenPack, tool: str, asked: dict[str, Any]) -> None:
     known = TOOLS[tool]
-    (schema,) = (each["outputSchema"] for each in described(()) if each["name"] == tool)
-    (arguments,) = (each["inputSchema"] for each in described(()) if each["name"] == tool)
+    (schema,) = (each["outputSchema"] for each in described(tuple(TOOLS.values()), ()) if each["name"] == tool)
+    (arguments,) = (each["inputSchema"] for each in described(tuple(TOOLS.values()), ()) if each["name"] == tool)
     Draft202012Validator(arguments).validate(asked)
     request = parse_request(known.request, asked, strict=True)
     answer = answered(known, request, known.work(pack)(request))

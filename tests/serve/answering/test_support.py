@@ -101,7 +101,7 @@ def encode(built: Path) -> Encode:
     return open_encoder(folder, folder.name).encode
 
 
-PARAPHRASED = "If you wish to favour documents without shutting out the others, use boosts rather than a filter."
+PARAPHRASED = "If you want to favour documents without shutting out the others, use boosts rather than a filter."
 BOOSTS = (
     "To prefer documents without excluding others, use `boosts`, see the parameters of a search. Filters are strict."
 )
