@@ -43,6 +43,8 @@ function citation(number, sources) {
     card.querySelector("details").open = true;
     card.focus({ preventScroll: true });
     card.scrollIntoView({ block: "start" });
+    // it may be further down in the box of the text
+    card.querySelector("mark")?.scrollIntoView({ block: "nearest" });
   });
   return link;
 }
@@ -197,7 +199,7 @@ function sourceCard(source) {
       make("span", { textContent: source.verified_at ? `verified ${source.verified_at}` : "never verified" }),
       make("span", {}, "release ", make("code", { textContent: source.digest.slice(0, 12), title: source.digest })),
     ),
-    make("details", {}, make("summary", { textContent: "What the model was shown" }), make("p", { className: "as-is shown", dir: "auto", textContent: source.text })),
+    make("details", {}, make("summary", { textContent: "What the model was shown" }), make("p", { className: "as-is shown", tabIndex: 0, dir: "auto", textContent: source.text })),
     reader(source.pack, source.id, "Read the document"),
   );
   card.setAttribute("aria-label", `Source ${source.number}`);
@@ -257,12 +259,13 @@ class Page {
     this.found = { pack: null, sources: [] };
     this.text = "";
     this.written = make("div", { className: "written" });
-    this.written.setAttribute("aria-live", "polite");
     this.written.setAttribute("aria-busy", "true");
     this.told = make("div");
+    for (const spoken of [this.written, this.told]) spoken.setAttribute("aria-live", "polite");
+    this.small = make("div");
     this.cards = make("div");
     this.drawn = 0;
-    at("answer").replaceChildren(this.written, this.told, this.cards);
+    at("answer").replaceChildren(this.written, this.told, this.small, this.cards);
   }
 
   sources(found) {
@@ -292,20 +295,20 @@ class Page {
       this.told.append(...[findings(done, sources)].filter(Boolean));
       for (const source of sources) markEvidence(source, done.citations.filter((each) => each.number === source.number));
     }
-    this.told.append(...[account(done), receipt(done, this.found)].filter(Boolean));
+    this.small.append(...[account(done), receipt(done, this.found)].filter(Boolean));
     say(done.refused ? "No answer." : "Answered.");
   }
 
   error({ stage, message, partial, trace_id: trace }) {
-    this.end(`It failed ${STAGES[stage] || ""}: ${message}`, partial || this.text);
-    this.told.append(make("p", { className: "facts small" }, make("span", {}, "trace ", make("code", { textContent: trace }))));
+    this.end(`It failed ${STAGES[stage] || ""}: ${message.replace(/\.$/, "")}.`, partial || this.text);
+    this.small.append(make("p", { className: "facts small" }, make("span", {}, "trace ", make("code", { textContent: trace }))));
   }
 
   /** Say why there is no answer; what was written of it is none. */
   end(reason, partial) {
     this.settle(partial ? paragraphs(viewOf(partial, this.found.sources)) : []);
     this.written.classList.add("partial");
-    this.told.append(notice(partial ? `${reason} What is written above is not checked and no whole answer.` : reason));
+    this.told.append(notice(partial ? `${reason} What is written above is unchecked, and no whole answer.` : reason));
     say("");
   }
 

@@ -116,6 +116,8 @@ def test_an_answer_comes_as_it_is_written_and_its_citations_lead_to_its_evidence
         assert re.search(r"notes/tea time\.md:\d.*never verified.*release [0-9a-f]{12}", card.inner_text(), re.DOTALL)
         marked = card.locator("mark").inner_text()
         assert (marked, card.locator("mark").is_visible()) == (SAID.replace(" [1]", ""), True)
+        live = page.locator("[aria-live=polite]").all_inner_texts()
+        assert any("is supported by its sources" in text for text in live)
         told = page.locator("#answer").inner_text()
         assert "Every sentence that cites is supported by its sources." in told
         assert "900 tokens read, 12 written" in told
@@ -149,7 +151,7 @@ def test_refusals_failures_and_cut_answers_are_called_so(browser: Browser, catal
         failed = reader.asked()
         assert failed.startswith("Black tea")
         assert "It failed while the model wrote:" in failed
-        assert "is not checked and no whole answer" in failed
+        assert "broke. What is written above is unchecked" in failed
         reader.model.script = answer(SAID, finish="length")
         assert "Cut at its length" in reader.asked()
 
