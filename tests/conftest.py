@@ -7,11 +7,15 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from history import History
 from octavo_artifact.manifest import read_pointer
 from running import ROOT, TINY, Serving, build_with_skills, octavo, serving
 from smol import LocalModel, local_model
+
+settings.register_profile("untimed", deadline=None)  # a busy machine is no defect
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

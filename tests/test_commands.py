@@ -84,6 +84,7 @@ def test_a_folder_without_packs_says_what_to_do(command: str, tmp_path: Path) ->
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_build_reports_findings_and_releases_all_the_same(tmp_path: Path) -> None:
     source = tmp_path / "guide"
     source.mkdir()
@@ -96,6 +97,7 @@ def test_build_reports_findings_and_releases_all_the_same(tmp_path: Path) -> Non
     assert [(f["code"], f["path"], f["line"]) for f in report["packs"][0]["findings"]] == [("yaml-invalid", "a.md", 2)]
 
 
+@pytest.mark.slow
 def test_strict_releases_nothing_and_says_why(tmp_path: Path) -> None:
     source = tmp_path / "guide"
     source.mkdir()
@@ -107,6 +109,7 @@ def test_strict_releases_nothing_and_says_why(tmp_path: Path) -> None:
     assert not (tmp_path / "d" / "guide" / "latest.json").exists()
 
 
+@pytest.mark.slow
 def test_a_failing_pack_does_not_stop_the_others(tmp_path: Path) -> None:
     for name, raw in (("good", b"# A\n\ntext\n"), ("bad", b"\xef\xbb\xbf# A\n")):
         (tmp_path / name).mkdir()
@@ -158,6 +161,7 @@ def test_a_damaged_memory_of_the_build_is_one_line(tmp_path: Path) -> None:
     assert "doit.sqlite: the build's memory cannot be used" in done.stderr
 
 
+@pytest.mark.slow
 def test_what_is_private_is_in_no_file_of_a_release(tmp_path: Path) -> None:
     source = tmp_path / "life"
     source.mkdir()
@@ -173,6 +177,7 @@ def test_what_is_private_is_in_no_file_of_a_release(tmp_path: Path) -> None:
     assert json.loads(found.stdout) == [{"path": "overview.md"}]
 
 
+@pytest.mark.slow
 def test_a_private_release_is_served_only_to_whom_it_is_for(tmp_path: Path) -> None:
     source = tmp_path / "life"
     source.mkdir()

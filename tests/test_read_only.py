@@ -267,6 +267,7 @@ here.connect(("192.0.2.1", 9))
     assert watched.addressed() == ["192.0.2.1"]
 
 
+@pytest.mark.slow
 @needs_strace
 def test_stdio_writes_nothing_and_calls_nobody(built: Path, tmp_path: Path, surroundings: dict[str, str]) -> None:
     before = snapshot(built)

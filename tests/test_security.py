@@ -603,6 +603,7 @@ def harmless(what: str) -> bool:
     return what.endswith((", a lone surrogate", "a huge number as an id"))
 
 
+@pytest.mark.slow
 def test_over_stdio_too_what_is_no_good_request_is_refused_and_the_server_goes_on(built: Path) -> None:
     opening = message(ERAS[0], "initialize", {
         "protocolVersion": ERAS[0], "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},

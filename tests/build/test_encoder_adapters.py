@@ -244,6 +244,7 @@ def test_an_unknown_kind_is_refused(places: Places):
 # --- whose choice it is
 
 
+@pytest.mark.slow
 def test_a_pack_chooses_its_encoder_and_several_live_in_one_dist(tmp_path: Path):
     model_folder(tmp_path / "small", 8)
     own, plain = make_pack(tmp_path / "own", "path:../small"), make_pack(tmp_path / "plain")
@@ -258,6 +259,7 @@ def test_a_pack_chooses_its_encoder_and_several_live_in_one_dist(tmp_path: Path)
     assert json.loads(found.stdout)["degraded"] is False
 
 
+@pytest.mark.slow
 def test_who_builds_overrules_the_pack(tmp_path: Path):
     model_folder(tmp_path / "small", 8)
     model_folder(tmp_path / "other", 6)

@@ -155,6 +155,7 @@ def test_an_index_without_rows_opens(tmp_path: Path):
     assert rows_with(index, FIELD, "wallet") == []
 
 
+@pytest.mark.slow
 def test_rows_that_need_a_second_segment_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(lexical, "_HEAP_BYTES", 15_000_000)
     words = " ".join(f"word{number}" for number in range(250_000))

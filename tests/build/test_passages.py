@@ -191,6 +191,7 @@ def test_the_rest_of_a_row_that_is_cut_has_no_header() -> None:
     assert {each.text.split(" ")[0]: each.passage.prefix for each in later} == {"words": "", "|": head}
 
 
+@pytest.mark.slow
 def test_a_table_header_longer_than_a_passage_is_not_repeated() -> None:
     text = f"|{'h|' * 3_000}\n|{'-|' * 3_000}\n" + "|a|b|\n" * 500
     assert {each.passage.prefix for each in cut(text)} == {""}
@@ -404,6 +405,7 @@ def test_passages_leave_out_the_frontmatter(raw: bytes) -> None:
     check(front + raw, len(front), SMALL)
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 @pytest.mark.parametrize("folder", ["packs", "corpora/rust-book"])
 def test_passages_partition_real_documents(folder: str, shared: Path) -> None:

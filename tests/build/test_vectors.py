@@ -92,6 +92,7 @@ def test_nothing_is_left_over(tmp_path: Path):
     assert set(files(tmp_path)) == {columns["vector"].file, "vectors.lance/_versions/18446744073709551614.manifest"}
 
 
+@pytest.mark.slow
 def test_lance_and_lancedb_open_the_table(tmp_path: Path):
     written = rows(100)
     write_vectors(tmp_path / "vectors.lance", *written)

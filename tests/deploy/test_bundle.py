@@ -195,6 +195,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stder
 """
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_release(tmp_path: Path) -> None:
     """256 MiB more in a file are less than 32 MiB more in memory, on either side."""
     big = tmp_path / "big"

@@ -74,6 +74,7 @@ def test_the_doctor_says_what_a_place_without_writing_lacks(built: Path) -> None
         assert [each["status"] for each in findings if each["check"] == "dist rights"] == ["ok"]
 
 
+@pytest.mark.slow
 @needs_bwrap
 @pytest.mark.usefixtures("alone")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
@@ -121,6 +122,7 @@ def bare(tmp_path: Path) -> dict[str, str]:
     return {**left, "HOME": str(tmp_path / "home")}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
 def test_with_the_model_no_socket_is_opened(built: Path, tmp_path: Path) -> None:
     """B53. With a control: the watcher sees a socket."""

@@ -22,6 +22,8 @@ from octavo_evals.diff.releases import read_release, resolve
 from octavo_evals.diff.text import arrow, markdown, printable, terminal
 from octavo_evals.pages import diff_page
 
+pytestmark = pytest.mark.slow  # it builds and measures releases of its own
+
 
 def document(comparison: Comparison, path: str) -> DocumentChange:
     (found,) = (change for change in comparison.contents.documents if change.path == path)

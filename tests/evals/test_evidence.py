@@ -14,6 +14,8 @@ from octavo_evals.evidence.page import page
 from octavo_evals.results import Artifact, Cases, Estimate
 from running import ROOT, TINY
 
+pytestmark = pytest.mark.slow  # it builds and measures releases of its own
+
 DOCUMENTS = (
     {"_id": "tea-1", "title": "Black\n tea", "text": "Black tea steeps for four minutes."},
     {"_id": "tea-2", "title": "", "text": "Green tea steeps for two minutes, in water of 70 degrees."},

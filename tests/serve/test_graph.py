@@ -338,6 +338,7 @@ def test_a_walk_beyond_its_limits_is_refused(pack: OpenPack, field: str, value: 
         walk(pack, id="g/hub", **{field: value})
 
 
+@pytest.mark.slow
 def test_a_dense_graph_gives_a_bounded_answer(tmp_path: Path) -> None:
     names = [f"d{n:02}" for n in range(60)]
     related = f"related: [{', '.join(names)}]"

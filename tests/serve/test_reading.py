@@ -181,6 +181,7 @@ def ask_everything_at_once(pack: OpenPack) -> None:
             asked.result(timeout=30)
 
 
+@pytest.mark.slow
 def test_threads_that_ask_at_once_do_not_wait_for_each_other_for_ever(built: Path) -> None:
     for _ in range(20):
         ask_everything_at_once(open_catalog(built).choose("tiny"))

@@ -236,6 +236,7 @@ def test_a_table_of_several_pages_is_searched_as_one(tmp_path: Path):
     assert np.array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_a_pack_of_many_windows_is_built_with_an_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     with Workers(1) as workers, make_progress(bars=False) as progress:
         for name, least in (("whole", 10**6), ("indexed", 2), ("again", 2)):

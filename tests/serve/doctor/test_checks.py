@@ -364,6 +364,7 @@ def test_nothing_is_changed_and_no_secret_is_told(
     assert {path: path.stat() for path in built.rglob("*")} == before
 
 
+@pytest.mark.slow
 def test_a_model_of_any_size_is_tried(tmp_path: Path) -> None:
     """The encoder that is tried is that of the release, not the default one."""
     model_folder(tmp_path / "small", 8)
