@@ -122,8 +122,9 @@ def test_a_client_that_leaves_frees_the_slot_within_a_second(catalog: Catalog, s
         while logged(smol, CANCELLED) == before:
             assert time.monotonic() - left < 1
             time.sleep(0.01)
-        assert busy(smol) == 0
-        assert time.monotonic() - left < 1
+        # it says so a moment before it is so
+        while busy(smol):
+            assert time.monotonic() - left < 1
 
 
 def test_two_are_answered_at_once_and_a_third_is_refused(catalog: Catalog, smol: LocalModel):

@@ -114,7 +114,8 @@ async def test_a_slot_is_free_within_a_second_of_leaving_an_answer(one_slot: Loc
         left = time.monotonic()
         await stream.aclose()
         await said(one_slot, "cancel task", since)
-        assert await asyncio.to_thread(busy, one_slot) == 0
+        while await asyncio.to_thread(busy, one_slot):  # it says so a moment before it is so
+            assert time.monotonic() - left < 1
         assert time.monotonic() - left < 1
 
 

@@ -139,8 +139,8 @@ def test_every_prompt_is_made_again_from_its_receipt(catalog: Catalog, formats: 
 
 @pytest.mark.slow
 @pytest.mark.shared
-def test_prompts_over_the_handbook_and_the_community_packs_are_made_again(shared: Path, tmp_path: Path) -> None:
-    packs = [ROOT / "packs/octavo", *(each for each in sorted((shared / "packs").iterdir()) if each.is_dir())]
+def test_prompts_over_the_handbook_and_a_community_pack_are_made_again(shared: Path, tmp_path: Path) -> None:
+    packs = [ROOT / "packs/octavo", shared / "packs/solar-diy"]
     done = octavo("build", *packs, "--out", tmp_path / "dist", "--state", tmp_path / "state", "-q", timeout=900)
     assert done.returncode == 0, done.stderr
     catalog, releases = open_catalog(tmp_path / "dist"), releases_in(tmp_path / "dist")
