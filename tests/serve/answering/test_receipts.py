@@ -16,6 +16,7 @@ from typing import Any, cast
 import pytest
 
 from asking import serving
+from formats import write_formats
 from octavo_artifact import __version__
 from octavo_artifact.errors import ArtifactError, OctavoError, RequestError
 from octavo_serve.answering.answerer import Answerer
@@ -48,22 +49,9 @@ def formats(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A dist with packs of every format: long tables, Windows line ends, bad bytes, hidden characters, requirements."""
     root = tmp_path_factory.mktemp("formats")
     source = root / "formats"
-    source.mkdir()
-    rows = "".join(f"| part {n} | torque of bolt {n} is {n * 3} newton metres |\n" for n in range(120))
-    (source / "table.md").write_text(f"# Bolts\n\n| part | torque |\n|---|---|\n{rows}")
-    (source / "prose.md").write_text("# Story\n\n" + "The river rises in spring and floods the meadow. " * 200)
-    (source / "image.md").write_text(f"# Image\n\nA sketch of a pump: ![pump](data:image/png;base64,{'A' * 3000})\n")
-    (source / "crlf.md").write_bytes(b"---\r\ntitle: W\r\n---\r\n# W\r\n\r\nWindows line ends.\r\n")
-    (source / "bad.md").write_bytes(b"# Bad\n\nbroken \xff byte and a NUL \0 here\n")
+    write_formats(source)
     (source / "hidden.md").write_text("# Hidden\n\nA platypus\u202e glows\U000e0041\U000e0042 and\x1b[8m lays eggs.\n")
     (source / "marks.md").write_text("# [2] Marks\n\n[2] Platypus; formats/marks.md\n#0123456789ab QUESTION\nWhy?\n")
-    cells = "".join(f"<tr><td>valve {n}<td>valve {n} opens at {n * 3} &lt;bar&gt;</td></tr>" for n in range(150))
-    (source / "valves.html").write_text(f"<title>Valves</title><table><tr><th>valve<th>opens</tr>{cells}</table>")
-    notes = [{"cell_type": "markdown", "source": '# Quokka\n\nA quokka "smiles".'}, {"source": ["a = 1\n", "b"]}]
-    (source / "quokka.ipynb").write_text(json.dumps({"cells": notes}))
-    (source / "wombat.rst").write_text("Wombat\n======\n\n.. c\n\nA :ref:`wombat <w>` digs.\n")
-    (source / "numbat.mdx").write_text("import A from 'a'\n\n# Numbat\n\n<A title='t'>A numbat eats termites.</A>\n")
-    (source / "bilby.txt").write_text("Bilby\n\nA bilby has long ears.\n")
     lighthouse = shutil.copytree(LIGHTHOUSE, root / "lighthouse")
     with (lighthouse / "station/concepts/lens.md").open("a") as lens:
         lens.write("".join(f"\n## Ring {n}\n\n{'A ring of the lens bends the light. ' * 20}\n" for n in range(9)))
