@@ -6,13 +6,15 @@ The same release, cases, configuration and day give the same bytes: canonical JS
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from octavo_artifact.errors import ConfigError
 from octavo_artifact.ids import canonical_json, sha256_hex
+
+T = TypeVar("T")
 
 FORMAT = 1
 RETRIEVAL = "retrieval"
@@ -223,18 +225,21 @@ def cases_sha256(queries: Sequence[Labelled]) -> str:
 def kind_of(path: Path) -> str:
     """Which kind of results a file holds. Raises ConfigError when it holds none."""
     try:
-        return str(json.loads(path.read_bytes())["kind"])
-    except OSError as error:
-        raise ConfigError(f"{path.name}: cannot be read ({error.strerror})") from error
+        return str(json.loads(content_of(path))["kind"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ConfigError(f"{path.name}: not results of `octavo eval` ({type(error).__name__})") from error
 
 
 def results_bytes(results: Results) -> bytes:
     """Results as they stand in a file."""
+    return written(RETRIEVAL, results)
+
+
+def written(kind: str, results: Any) -> bytes:
+    """Results of a kind, a dataclass with a `configuration`, as they stand in a file."""
     fields = asdict(results)
     fields["configuration"]["sha256"] = results.configuration.sha256
-    return canonical_json({"format": FORMAT, "kind": RETRIEVAL, **fields})
+    return canonical_json({"format": FORMAT, "kind": kind, **fields})
 
 
 def write_results(results: Results, path: Path) -> None:
@@ -244,32 +249,46 @@ def write_results(results: Results, path: Path) -> None:
 
 def read_results(path: Path) -> Results:
     """Read a file of results. Raises ConfigError when it is none, or one of another format."""
+    return parse_results(content_of(path), path.name)
+
+
+def content_of(path: Path) -> bytes:
+    """The bytes of a file of results. Raises ConfigError when it cannot be read."""
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise ConfigError(f"{path.name}: cannot be read ({error.strerror})") from error
-    return parse_results(data, path.name)
 
 
 def parse_results(data: bytes, name: str) -> Results:
     """Results from the bytes of a file called `name`. Raises ConfigError."""
+    return parsed(data, name, RETRIEVAL, "octavo eval run", _results)
+
+
+def parsed(data: bytes, name: str, kind: str, command: str, make: Callable[[dict[str, Any]], T]) -> T:
+    """Results of a kind, which `command` writes: what `make` makes of the fields of a file called `name`.
+
+    It gets those that all kinds have as they are meant, and all others as they are written. Raises ConfigError.
+    """
     try:
         fields = cast(dict[str, Any], json.loads(data))
         found = (fields.pop("format"), fields.pop("kind"))
-        if found != (FORMAT, RETRIEVAL):
-            raise ConfigError(f"{name}: {found[1]} of format {found[0]}, expected {RETRIEVAL} of format {FORMAT}")
-        return Results(
-            cases=Cases(**fields.pop("cases")),
-            artifact=Artifact(**fields.pop("artifact")),
-            configuration=Configuration(fields.pop("configuration")["parameters"]),
-            measures=read_estimates(fields.pop("measures")),
-            categories={category: read_estimates(each) for category, each in fields.pop("categories").items()},
-            queries=tuple(_query(query) for query in fields.pop("queries")),
-            **fields,
-        )
+        if found != (FORMAT, kind):
+            raise ConfigError(f"{name}: {found[1]} of format {found[0]}, expected {kind} of format {FORMAT}")
+        common = {
+            "cases": Cases(**fields["cases"]),
+            "artifact": Artifact(**fields["artifact"]),
+            "configuration": Configuration(fields["configuration"]["parameters"]),
+            "measures": read_estimates(fields["measures"]),
+            "categories": {category: read_estimates(each) for category, each in fields["categories"].items()},
+        }
+        return make(fields | common)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        message = f"{name}: not results of `octavo eval run` ({type(error).__name__})"
-        raise ConfigError(message) from error
+        raise ConfigError(f"{name}: not results of `{command}` ({type(error).__name__})") from error
+
+
+def _results(fields: dict[str, Any]) -> Results:
+    return Results(queries=tuple(_query(query) for query in fields.pop("queries")), **fields)
 
 
 def read_estimates(written: Mapping[str, Any]) -> dict[str, Estimate]:

@@ -6,18 +6,13 @@ repeated; the release that is named has it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from octavo_artifact.errors import ConfigError
-from octavo_artifact.ids import canonical_json
 from octavo_evals.answering.cases import Case, labels_of
-from octavo_evals.results import ANSWERS, Artifact, Cases, Configuration, Estimate, read_estimates
-
-FORMAT = 1
+from octavo_evals.results import ANSWERS, Artifact, Cases, Configuration, Estimate, content_of, parsed, written
 
 End = Literal["answered", "refused", "failed"]
 
@@ -134,42 +129,25 @@ class AnswerResults:
 
 def answers_bytes(results: AnswerResults) -> bytes:
     """Results as they stand in a file."""
-    fields = asdict(results)
-    fields["configuration"]["sha256"] = results.configuration.sha256
-    return canonical_json({"format": FORMAT, "kind": ANSWERS, **fields})
+    return written(ANSWERS, results)
 
 
 def read_answers(path: Path) -> AnswerResults:
     """Read a file of results. Raises ConfigError when it is none, or one of another format."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path.name}: cannot be read ({error.strerror})") from error
-    return parse_answers(data, path.name)
+    return parse_answers(content_of(path), path.name)
 
 
 def parse_answers(data: bytes, name: str) -> AnswerResults:
     """Results from the bytes of a file called `name`. Raises ConfigError."""
-    try:
-        fields = cast(dict[str, Any], json.loads(data))
-        found = (fields.pop("format"), fields.pop("kind"))
-        if found != (FORMAT, ANSWERS):
-            raise ConfigError(f"{name}: {found[1]} of format {found[0]}, expected {ANSWERS} of format {FORMAT}")
-        return AnswerResults(
-            cases=Cases(**fields.pop("cases")),
-            artifact=Artifact(**fields.pop("artifact")),
-            configuration=Configuration(fields.pop("configuration")["parameters"]),
-            measures=read_estimates(fields.pop("measures")),
-            categories={category: read_estimates(each) for category, each in fields.pop("categories").items()},
-            answers=tuple(
-                Answered(_case(each["case"]), _written(each["written"]), each["measures"])
-                for each in fields.pop("answers")
-            ),
-            **fields,
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        message = f"{name}: not results of `octavo eval answers run` ({type(error).__name__})"
-        raise ConfigError(message) from error
+    return parsed(data, name, ANSWERS, "octavo eval answers run", _results)
+
+
+def _results(fields: dict[str, Any]) -> AnswerResults:
+    return AnswerResults(answers=tuple(_answered(each) for each in fields.pop("answers")), **fields)
+
+
+def _answered(fields: dict[str, Any]) -> Answered:
+    return Answered(_case(fields["case"]), _written(fields["written"]), fields["measures"])
 
 
 def _case(fields: dict[str, Any]) -> Case:
