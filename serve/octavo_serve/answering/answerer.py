@@ -66,7 +66,7 @@ class _Progress:
     first: float | None = None
     """When the first piece of the answer came."""
     last: float | None = None
-    markers: Markers | None = None
+    markers: Markers = field(default_factory=lambda: Markers(0))
     sources: tuple[Source, ...] = ()
     usage: Usage | None = None
     end: End = "left"
@@ -77,7 +77,7 @@ class _Progress:
 
     @property
     def answer(self) -> str:
-        return self.markers.answer if self.markers else ""
+        return self.markers.answer
 
     def timings(self) -> Timings:
         """Until now."""
@@ -244,7 +244,7 @@ class Answerer:
         progress.stage = "generation"
         progress.markers = Markers(len(prompt.sources))
         ended = Ended(truncated=False, usage=None, model=None)
-        async with aclosing(self._generate(progress, prompt, progress.markers)) as pieces:
+        async with aclosing(self._generate(progress, prompt)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Ended):
                     ended = piece
@@ -254,7 +254,7 @@ class Answerer:
         progress.usage = ended.usage
         yield Event("done", await self._done(progress, found, prompt, ended, retriever))
 
-    async def _generate(self, progress: _Progress, prompt: Prompt, markers: Markers) -> AsyncGenerator[str | Ended]:
+    async def _generate(self, progress: _Progress, prompt: Prompt) -> AsyncGenerator[str | Ended]:
         """What may be shown of the model's words, then how they ended."""
         progress.sent = perf_counter()
         with progress.span.stage(GENERATION, of_request(self.settings.model.name, self._sampling)) as span:
@@ -269,16 +269,16 @@ class Answerer:
                         if progress.first is None:
                             progress.first = progress.last
                             span.event(FIRST_TOKEN)
-                        yield markers.feed(piece.text)
+                        yield progress.markers.feed(piece.text)
                     else:
                         span.tell(of_response(piece))
-                        yield markers.finish()
+                        yield progress.markers.finish()
                         yield piece
 
     async def _done(
         self, progress: _Progress, found: SearchResult, prompt: Prompt, ended: Ended, retriever: Retriever
     ) -> Done:
-        settings, markers, answer = self.settings.model, progress.markers, progress.answer
+        settings, answer = self.settings.model, progress.answer
         missing = list(found["missing"])
         checked = Checked()
         refused = is_refusal(answer)
@@ -295,9 +295,7 @@ class Answerer:
         return {
             "answer": answer,
             "citations": list(checked.citations),
-            "invalid_citations": [{"number": e.number, "position": e.position} for e in markers.invalid]
-            if markers
-            else [],
+            "invalid_citations": [{"number": e.number, "position": e.position} for e in progress.markers.invalid],
             "unsupported": list(checked.unsupported),
             "uncited": list(checked.uncited),
             "refused": refused,

@@ -9,10 +9,10 @@ from typing import Any
 
 from octavo_artifact.ids import sha256_hex
 from octavo_serve.answering.citations.sentences import CitedSentence, sentences
-from octavo_serve.answering.citations.support import Verdict, check
+from octavo_serve.answering.citations.support import Encode, Verdict, check
 from octavo_serve.answering.prompt import Shown
 from octavo_serve.answering.results import AnswerCitation, Evidence, Uncited, Unsupported
-from octavo_serve.answering.retriever import Encode, Retriever
+from octavo_serve.answering.retriever import Retriever
 
 ENCODER = "citation_encoder"
 """What is missing where sentences were compared with sources by their words alone."""

@@ -18,8 +18,9 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from octavo_artifact.errors import NotFoundError, RequestError
+from octavo_serve.answering.citations.support import Encode
 from octavo_serve.answering.mcp_connection import Called, McpConnection
-from octavo_serve.answering.retriever import Encode, RetrievalError, Retriever, named_for
+from octavo_serve.answering.retriever import RetrievalError, Retriever, named_for
 from octavo_serve.answering.settings import RetrieverSettings
 from octavo_serve.callers.views import View, slug_of
 from octavo_serve.labels import label

@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from octavo_artifact.errors import NotFoundError, OctavoError, RequestError
+from octavo_serve.answering.citations.support import Encode
 from octavo_serve.callers.views import View, slug_of
 from octavo_serve.faces import Library, Workers
 from octavo_serve.introduction import authority_of
 from octavo_serve.metadata import mapping
 from octavo_serve.requests import SearchRequest
 from octavo_serve.results import Authority, SearchResult
-
-Encode = Callable[[str], NDArray[np.float32]]
-"""The vector of a text, unit length."""
 
 
 class RetrievalError(OctavoError):
