@@ -33,8 +33,9 @@ def test_a_client_of_others_sees_what_the_pack_holds(table: Table, client: str, 
     assert seen["answered"] == ANSWER
     if "told" in seen:
         assert seen["told"][0].endswith(("source", "sources"))
-        # over stdio a client may have its answer before it looks at what it was told last
-        assert seen["told"][-1] in ("answered with 1 citation", seen["told"][0])
+        # TypeScript's takes its answer from stdio before it looks at what it was told last
+        late = client.startswith("TypeScript") and transport == "stdio"
+        assert seen["told"][-1] == "answered with 1 citation" or (late and seen["told"][-1] == seen["told"][0])
     if CLIENTS[client].skills:
         assert {"skill://tiny/SKILL.md", "skill://tiny/concepts/water.md"} <= {*seen["skills"]}
 
